@@ -323,16 +323,29 @@ def target_of(canonical: str) -> str:
     return canonical[_origin_end(canonical) :]
 
 
-def location_of(canonical: str) -> str:
-    """Return where a page is on its host: its path and query, and the port if it is no default one.
+def other_port(canonical: str) -> int | None:
+    """Return the port of a canonical URL, None if it is the default one of its scheme.
+
+    >>> other_port("https://a.org/b"), other_port("http://a.org:8080/b"), other_port("http://a.org:443/")
+    (None, 8080, 443)
+    """
+    url = split_url(canonical)
+    return None if url.port == DEFAULT_PORTS[url.scheme] else url.port
+
+
+def server_name(canonical: str) -> str:
+    """Return the host of a canonical URL, with the port if it is no default one.
 
     Another port is another server: only the default ports of http and https are one.
 
-    >>> location_of("https://a.org/b?c"), location_of("http://a.org:8080/b?c")
-    ('/b?c', ':8080/b?c')
+    >>> server_name("https://a.org/b"), server_name("http://a.org:8080/b")
+    ('a.org', 'a.org:8080')
+    >>> server_name("https://[::1]/"), server_name("https://[::1]:8080/")
+    ('::1', '[::1]:8080')
     """
-    url = split_url(canonical)
-    return url.target if url.port == DEFAULT_PORTS[url.scheme] else f":{url.port}{url.target}"
+    if other_port(canonical) is None:
+        return split_url(canonical).host
+    return canonical[: _origin_end(canonical)].partition("://")[2]
 
 
 def url_hash(canonical: str) -> int:

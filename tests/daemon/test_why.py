@@ -19,7 +19,7 @@ from crawld.store.changes import wiki_member
 from crawld.store.changes.wiki_member import Part
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import page as page_rows
-from crawld.store.frontier import removal
+from crawld.store.frontier import removal, server
 from crawld.store.frontier.removal import RemovalReport
 from crawld.store.replica import replica, twin
 from crawld.store.replica.twin import TwinRow
@@ -257,12 +257,11 @@ async def test_what_is_paused_is_named_and_how_to_resume_it(started, mirror, cap
 
 async def test_a_replica_names_the_host_that_is_visited_instead(started, mirror, capsys):
     running, web = await started()
-    host = running.state.hosts["a.test"]
+    own = await running.database.read(server.by_name, "a.test")
     now = running.clock.now()
     kept = await running.database.write(host_rows.ensure, "b.test", now)
-    await running.database.write(
-        replica.put_replica, host.host_id, kept, "pruned", "equal texts", now=now, look_at=now + 9.0
-    )
+    put = (replica.put_replica, own.server_id, kept, "pruned", "equal texts")
+    await running.database.write(*put, now=now, look_at=now + 9.0)
     [(page_id,)] = mirror.rows("SELECT page_id FROM page WHERE url = ?", web.url("/ok"))
     await running.database.write(page_rows.set_state, page_id, PageState.SUSPENDED)
     for found in (
@@ -272,30 +271,28 @@ async def test_a_replica_names_the_host_that_is_visited_instead(started, mirror,
         assert causes(found)[0] == "replica"
         assert "It rests, and b.test is visited instead." in found["answer"]
         assert found["host"]["replica_of"] == "b.test"
-        assert (
-            "a.test is a replica of b.test, which is kept (equal texts)"
-            in (found["host"]["replica_text"])
-        )
+        words = f"{own.name} is a replica of b.test, which is kept (equal texts)"
+        assert words in found["host"]["replica_text"]
     detail = (await get(running, "/hosts/a.test")).json()
     assert (detail["replica"]["canonical_host"], detail["replica"]["resting"]) == ("b.test", 1)
-    assert (await get(running, "/hosts/b.test")).json()["replicas"] == ["a.test"]
+    assert (await get(running, "/hosts/b.test")).json()["replicas"] == [own.name]
     page = (await get(running, "/page", url=web.url("/ok"))).json()
     assert page["next_visit_why"].startswith("it has the text of another host")
 
 
 async def test_a_page_of_a_replica_that_does_not_rest_says_why(started, mirror):
     running, web = await started()
-    host, now = running.state.hosts["a.test"], running.clock.now()
+    own, now = await running.database.read(server.by_name, "a.test"), running.clock.now()
     write = running.database.write
     kept = await write(host_rows.ensure, "b.test", now)
-    put = (replica.put_replica, host.host_id, kept, "pruned", "equal texts")
+    put = (replica.put_replica, own.server_id, kept, "pruned", "equal texts")
     await write(*put, now=now, look_at=now + 9.0)
     numbers = dict(mirror.rows("SELECT url, page_id FROM page"))
 
     async def compared(path, verdict, visit_at=None):
         page_id = numbers[web.url(path)]
         times = (None, now, now, None, visit_at)
-        await write(twin.put, [TwinRow(page_id, host.host_id, page_id, verdict, *times)])
+        await write(twin.put, [TwinRow(page_id, own.server_id, page_id, verdict, *times)])
         return page_id
 
     await compared("/ok", PageVerdict.DIFFERS)

@@ -44,19 +44,21 @@ CREATE INDEX page_title
     ON page (site_id, substr(ifnull(nullif(title, ''), url), 1, 80) COLLATE NOCASE)
     WHERE version_id IS NOT NULL AND requisite = 0;
 
-CREATE INDEX page_twin_digest ON page_twin (host_id, digest) WHERE digest IS NOT NULL;
+CREATE INDEX page_twin_digest ON page_twin (server_id, digest) WHERE digest IS NOT NULL;
 
-CREATE INDEX page_twin_host ON page_twin (host_id);
+CREATE INDEX page_twin_server ON page_twin (server_id);
 
 CREATE INDEX page_twin_twin ON page_twin (twin_id);
 
-CREATE INDEX page_twin_unknown ON page_twin (host_id) WHERE verdict = 'unknown';
+CREATE INDEX page_twin_unknown ON page_twin (server_id) WHERE verdict = 'unknown';
 
 CREATE INDEX page_twin_visit ON page_twin (visit_at) WHERE visit_at IS NOT NULL;
 
 CREATE INDEX page_vanished ON page (host_id, gone_since) WHERE gone_count > 0;
 
 CREATE INDEX pin_version ON pin (version_id);
+
+CREATE INDEX port_server_host ON port_server (host_id);
 
 CREATE INDEX quarantine_page ON quarantine (page_id);
 
@@ -401,7 +403,7 @@ CREATE TABLE origin (
     robots_fetched_at REAL,
     crawl_delay_s REAL,
     robots_text BLOB
-, validators BLOB) STRICT;
+, validators BLOB, server_id INTEGER REFERENCES port_server) STRICT;
 
 CREATE TABLE packed_block (
     packed_block_id INTEGER PRIMARY KEY,
@@ -482,10 +484,10 @@ CREATE TABLE page_share (
 CREATE TABLE page_twin (
     page_id INTEGER PRIMARY KEY REFERENCES page ON DELETE CASCADE,
     -- that of the page
-    host_id INTEGER NOT NULL REFERENCES host,
+    server_id INTEGER NOT NULL,
     twin_id INTEGER NOT NULL REFERENCES page ON DELETE CASCADE,
-    -- repeated: equal, but its host shows the text on many paths; unknown: a later visit of the twin
-    -- decides; deferred: never visited
+    -- repeated: equal, but its server shows the text on many paths; unknown: a later visit of the
+    -- twin decides; deferred: never visited
     verdict TEXT NOT NULL
         CHECK (verdict IN ('agrees', 'differs', 'repeated', 'unknown', 'deferred')),
     -- digest of its text as compared; NULL: no text, such as a redirect
@@ -518,6 +520,15 @@ CREATE TABLE pin (
     page_id INTEGER PRIMARY KEY REFERENCES page,
     version_id INTEGER NOT NULL REFERENCES version,
     pinned_at REAL NOT NULL
+) STRICT;
+
+CREATE TABLE port_server (
+    server_id INTEGER PRIMARY KEY CHECK (server_id > 1073741824),
+    host_id INTEGER NOT NULL REFERENCES host,
+    -- with the port
+    name TEXT NOT NULL UNIQUE,
+    -- among the replicas of a group
+    preferred INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE TABLE probe (
@@ -568,9 +579,9 @@ CREATE TABLE removal (
 ) STRICT;
 
 CREATE TABLE replica (
-    host_id INTEGER PRIMARY KEY REFERENCES host,
-    canonical_id INTEGER NOT NULL REFERENCES host,
-    -- pruned: it is a replica; partly: it has some pages of the canonical host; the pages of both
+    server_id INTEGER PRIMARY KEY,
+    canonical_id INTEGER NOT NULL,
+    -- pruned: it is a replica; partly: it has some pages of the canonical server; the pages of both
     -- that agree are suspended. held: waits for the operator; withdrawn: the verdict no longer held
     status TEXT NOT NULL CHECK (status IN ('pruned', 'partly', 'held', 'withdrawn')),
     reason TEXT NOT NULL,
@@ -580,7 +591,7 @@ CREATE TABLE replica (
     sampled_at REAL NOT NULL DEFAULT 0,
     awaited INTEGER NOT NULL DEFAULT 0,
     look_at REAL NOT NULL DEFAULT 0,
-    -- samples compared so far, those that agreed, and how far behind the canonical host they were
+    -- samples compared so far, those that agreed, and how far behind the canonical server they were
     sampled INTEGER NOT NULL DEFAULT 0,
     agreed INTEGER NOT NULL DEFAULT 0,
     lag_s REAL,
@@ -591,12 +602,12 @@ CREATE TABLE replica (
     agreeing INTEGER NOT NULL DEFAULT 0,
     differing INTEGER NOT NULL DEFAULT 0,
     root INTEGER,
-    CHECK (host_id <> canonical_id)
+    CHECK (server_id <> canonical_id)
 ) STRICT;
 
 CREATE TABLE replica_pair (
-    one_id INTEGER NOT NULL REFERENCES host,
-    other_id INTEGER NOT NULL REFERENCES host,
+    one_id INTEGER NOT NULL,
+    other_id INTEGER NOT NULL,
     judged_at REAL NOT NULL,
     level TEXT NOT NULL CHECK (level IN ('certain', 'likely', 'unlikely')),
     -- by the classifier; NULL: it had too little to learn from
@@ -611,13 +622,13 @@ CREATE TABLE replica_pair (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE replica_section (
-    host_id INTEGER NOT NULL REFERENCES replica ON DELETE CASCADE,
+    server_id INTEGER NOT NULL REFERENCES replica ON DELETE CASCADE,
     prefix TEXT NOT NULL,
     deferring INTEGER NOT NULL,
     returned INTEGER NOT NULL,
     returned_at REAL NOT NULL,
     returns INTEGER NOT NULL,
-    PRIMARY KEY (host_id, prefix)
+    PRIMARY KEY (server_id, prefix)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE request_profile (

@@ -4,6 +4,7 @@ Both runs use the same simulated web, real sockets and a real database; the web'
 requests.
 """
 
+from crawld.core.replica.owners import without_port
 from crawld.simweb.change_process import poisson_process
 from crawld.simweb.graph import SiteGraph
 from crawld.simweb.site import SimSite
@@ -74,6 +75,6 @@ async def test_pruning_saves_requests_and_loses_no_page(nursery, tmp_path):
             assert pruned.rows("SELECT version_id FROM page WHERE url = ?", there) != [(None,)]
     assert shown == len(plain.mirror.rows("SELECT url FROM page WHERE requisite = 0"))
     rows = await database.read(replica.list_replicas)
-    assert {row.host: row.canonical_host for row in rows} == dict(
+    assert {row.slot_name: without_port(row.canonical_host) for row in rows} == dict(
         zip(COPIES, ORIGINALS, strict=False)
     )

@@ -15,9 +15,9 @@ from crawld.core.robots import Robots, deciding_line, parse_robots_tags
 from crawld.core.url import (
     canonicalize,
     canonicalize_given,
-    location_of,
     registrable_domain,
     resolve,
+    server_name,
     split_url,
     suggest_url,
     url_keys,
@@ -74,7 +74,7 @@ def fuzz_url(data: bytes) -> None:
         assert url.startswith(parts.origin)
         assert parts.origin + parts.target == url
         registrable_domain(parts.host)
-        location_of(url)
+        server_name(url)
         assert url_keys(url) == url_keys(url)
     with suppress(InvalidUrlError):
         canonicalize_given(text)

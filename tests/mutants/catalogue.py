@@ -288,6 +288,20 @@ MUTANTS = (
         ("tests/unit/daemon/jobs/replicas/test_twin_texts.py",),
     ),
     Mutant(
+        "the pages of a host at other ports are those of its default server",
+        "crawld/store/frontier/server.py",
+        '    return f"{page}.host_id = {host_of(server)} AND {of_page(page)} = {server}"\n',
+        '    return f"{page}.host_id = {host_of(server)}"\n',
+        ("tests/unit/store/replica/test_servers.py",),
+    ),
+    Mutant(
+        "a replica answers for a page at another port of its canonical host",
+        "crawld/store/replica/pages.py",
+        "WHERE own.twin_id = ? AND own.server_id = ? AND page.state = 'suspended'",
+        "WHERE ?1 AND own.server_id = ? AND page.state = 'suspended'",
+        ("tests/unit/store/replica/test_servers.py",),
+    ),
+    Mutant(
         "of a page that is a table of numbers, the numbers are noise",
         "crawld/core/content/twin.py",
         "    if len(noisy) <= MOST_NOISY * len(blocks.texts):\n",

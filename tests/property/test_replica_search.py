@@ -50,7 +50,7 @@ class World:
         page_id = host * 100 + path
         self.pages[page_id] = FetchedPage(
             page_id=page_id,
-            host_id=host + 1,
+            server_id=host + 1,
             url=f"http://h{host}.test/{path}",
             # A text on one path of a host is no error page.
             cleaned_digest=bytes([path, text] * 8) if text else None,

@@ -97,13 +97,13 @@ def test_a_host_rests_only_under_a_host_of_its_owner_with_which_it_shares_pages(
     )  # fmt: skip
     links = linked_pairs(given_)
     decisions = plan(given_)
-    resting = {each.host_id: each.canonical_id for each in decisions if each.status != "held"}
+    resting = {each.server_id: each.canonical_id for each in decisions if each.status != "held"}
     for each in decisions:
-        assert tuple(sorted((each.host_id, each.canonical_id))) in links
+        assert tuple(sorted((each.server_id, each.canonical_id))) in links
         assert each.canonical_id not in resting
         if each.status != "held" and each.canonical_id not in preferred:
-            assert owner_of(NAMES[each.host_id]) == owner_of(NAMES[each.canonical_id])
-        assert each.status == "held" or each.host_id not in preferred
+            assert owner_of(NAMES[each.server_id]) == owner_of(NAMES[each.canonical_id])
+        assert each.status == "held" or each.server_id not in preferred
     # No host that could rest is left: its possible hosts rest themselves.
     for one, other in links:
         if owner_of(NAMES[one]) == owner_of(NAMES[other]) and not {one, other} & preferred:
@@ -144,7 +144,7 @@ def plan_inputs(draw):
         operator_words=draw(
             st.dictionaries(pairs, st.sampled_from(("confirmed", "rejected")), max_size=1)
         ),
-        replicas=list({row.host_id: row for row in rows}.values()),
+        replicas=list({row.server_id: row for row in rows}.values()),
         profiles={at: HostProfile(name=NAMES[at], inlinks=inlinks[at]) for at in range(6)},
         hosts=10,
         crowded=draw(st.sampled_from(((), ("a.com",)))),

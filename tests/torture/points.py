@@ -58,7 +58,7 @@ POINTS: Final[dict[str, Point]] = {
     "export": Point("export", warc, "record", 100),
     "export-publish": Point("export", atomic_file.os, "link", 1),
     "prune": Point("prune", pages, "suspend"),
-    "resume": Point("prune", pages, "resume"),
+    "resume": Point("prune", pages, "resume_some"),
     "retention": Point("retain", retention, "apply", 4),
     "delta": Point("retain", delta, "apply", 5),
     "delta-re-basing": Point("retain", retention, "put_encodings", 4),

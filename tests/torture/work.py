@@ -162,7 +162,7 @@ def prune(path: Path, report: Report) -> None:
         for _ in range(ROUNDS):
             ids = await database.read(_ids_of_two)
             report(f"suspended {await database.write(pages.suspend, ids)}")
-            resumed = await database.write(pages.resume, 2, None)
+            resumed = await database.write(pages.resume_some, 2)
             report(f"resumed {len(resumed)}")
 
     trio.run(_with_database, path, rounds)

@@ -109,7 +109,7 @@ async def _run(
             progress(f"day {crawl.day:.1f}: {told}; {len(resting)} pages rest")
             await crawl.step(resting, requested.take(), {*twins, *twins.values()})
         stored = await database.read(replica_pair.list_pairs)
-        numbers = {row.host_id: names.get(row.host) for row in await database.read(inputs.hosts)}
+        numbers = {row.server_id: names.get(row.host) for row in await database.read(inputs.hosts)}
         pairs = []
         for pair in stored:
             one, other = numbers.get(pair.one_id), numbers.get(pair.other_id)

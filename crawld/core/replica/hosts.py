@@ -15,7 +15,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from crawld.core.url import location_of
+from crawld.core.url import target_of
 
 Keys = NDArray[np.uint64]
 Ids = NDArray[np.int64]
@@ -35,8 +35,8 @@ def path_key(path: str) -> int:
 
 
 def location_key(url: str) -> int:
-    """Return the 64-bit key of where a page is on its host, never 0."""
-    return path_key(location_of(url))
+    """Return the 64-bit key of where a page is on its server, never 0."""
+    return path_key(target_of(url))
 
 
 def sketch_keys(sketch: bytes | None) -> tuple[int, ...]:

@@ -48,10 +48,12 @@ _TOKENS: Final = re.compile(r"v?[0-9]+|[a-z]+|[^0-9a-z]", re.ASCII)
 def without_port(name: str) -> str:
     """Return a host name without its port.
 
-    >>> without_port("a.example:8080"), without_port("::1")
-    ('a.example', '::1')
+    >>> without_port("a.example:8080"), without_port("::1"), without_port("[::1]:8080")
+    ('a.example', '::1', '::1')
     """
     host, colon, port = name.rpartition(":")
+    if host.startswith("["):
+        return host[1:-1]
     return host if colon and port.isdigit() and ":" not in host else name
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from crawld.core.display import count_text, plural
 from crawld.core.page import PageState
+from crawld.core.url import server_name
 from crawld.core.why.cause import Effect, VisitCause
 from crawld.core.why.facts import SiteFacts, UrlFacts
 from crawld.core.why.found_cause import FoundCause
@@ -191,7 +192,7 @@ def replica(facts: UrlFacts) -> FoundCause | None:
         text += f" {compared}"
     elif replica.canonical_url is not None:
         text += f" Its copy there: {replica.canonical_url}"
-    hosts = f"{facts.host.name} {replica.canonical_host}"
+    hosts = f"{server_name(facts.url)} {replica.canonical_host}"
     remedy = f"crawlctl replicas reject {hosts}, if they are two sites"
     until = replica.page.visit_at if replica.page is not None else None
     effect = Effect.BLOCKS if until is None else Effect.DELAYS

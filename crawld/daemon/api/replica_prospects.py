@@ -55,7 +55,7 @@ class ReplicaProspects:
         after: int | None = replica_pages.BEFORE_FIRST
         while after is not None:
             part, after = await self._paced.read(
-                preview.preview, copy.host_id, copy.canonical_id, after
+                preview.preview, copy.server_id, copy.canonical_id, after
             )
             pages += part
         self._pages_left -= len(pages)
@@ -83,7 +83,7 @@ class ReplicaProspects:
         wanted = [page.page_id for page in open_pages[: self._texts_left]]
         self._texts_left -= len(wanted)
         origins = await self._daemon.database.read(
-            replica_pages.origins_of_pair, (copy.host_id, copy.canonical_id)
+            replica_pages.origins_of_pair, (copy.server_id, copy.canonical_id)
         )
         for begin in range(0, len(wanted), twin_facts.AT_ONCE):
             part = wanted[begin : begin + twin_facts.AT_ONCE]

@@ -14,10 +14,11 @@ from typing import Final, NamedTuple
 from starlette.exceptions import HTTPException
 
 from crawld.core.display import plural
+from crawld.core.replica.owners import without_port
 from crawld.daemon.api.schemas.replicas import ReplicaForm
 from crawld.daemon.daemon import Daemon
 from crawld.errors import OperatorError
-from crawld.store.frontier import host as host_rows
+from crawld.store.frontier import server
 from crawld.store.replica import pair as replica_pair
 from crawld.store.replica import replica
 from crawld.store.replica.pair import Pair, Word, ordered_pair
@@ -30,7 +31,7 @@ NAMES_SHOWN: Final = 5
 class Copy(NamedTuple):
     """A host that a decision is about, and the host that it copies or may copy."""
 
-    host_id: int
+    server_id: int
     host: str
     canonical_id: int
     canonical_host: str
@@ -45,16 +46,16 @@ class Selection(NamedTuple):
     note: str = ""
 
 
-async def known_host_id(daemon: Daemon, name: str) -> int:
-    """Return the number of a host.
+async def known_server_id(daemon: Daemon, name: str) -> int:
+    """Return the number of a server: a host, or another port of it.
 
     Raises:
         HTTPException: it is unknown.
     """
-    row = await daemon.database.read(host_rows.by_name, name)
+    row = await daemon.database.read(server.by_name, name)
     if row is None:
         raise HTTPException(404, f"{name} is no host of the crawl; see: crawlctl hosts")
-    return row.host_id
+    return row.server_id
 
 
 async def select(daemon: Daemon, form: ReplicaForm, word: Word | None) -> Selection:
@@ -72,7 +73,7 @@ async def select(daemon: Daemon, form: ReplicaForm, word: Word | None) -> Select
         raise OperatorError("OTHER needs a HOST", hint="crawlctl replicas confirm HOST OTHER")
     rows = await daemon.database.read(replica.list_replicas)
     if word is None:
-        return await _answers(daemon, form, rows)
+        return await _answers(daemon, await _named(daemon, form), rows)
     if form.host is not None and form.other is not None:
         return await _pair(daemon, rows, form.host, form.other)
     if form.host is not None:
@@ -80,7 +81,7 @@ async def select(daemon: Daemon, form: ReplicaForm, word: Word | None) -> Select
     if form.group is not None:
         chosen = await _members(daemon, rows, form.group)
     else:
-        chosen = [row for row in rows if fnmatchcase(row.host, form.match or "")]
+        chosen = [row for row in rows if _matches(row.host, form.match or "")]
         if not chosen:
             raise OperatorError(
                 f"no replica's name matches {form.match}",
@@ -88,6 +89,21 @@ async def select(daemon: Daemon, form: ReplicaForm, word: Word | None) -> Select
                 "see: crawlctl replicas --all",
             )
     return await _many(daemon, rows, chosen, word, whole_group=form.group is not None)
+
+
+async def _named(daemon: Daemon, form: ReplicaForm) -> ReplicaForm:
+    """Return a form with the servers' own names: that of a host may mean one at a port."""
+    known = {}
+    for field in ("host", "other", "group"):
+        name = getattr(form, field)
+        found = name and await daemon.database.read(server.by_name, name)
+        known[field] = found.name if found else name
+    return form.model_copy(update=known)
+
+
+def _matches(name: str, pattern: str) -> bool:
+    """Whether a pattern is of a server's name, or of that of its host."""
+    return any(fnmatchcase(each, pattern) for each in (name, without_port(name)))
 
 
 async def _answers(daemon: Daemon, form: ReplicaForm, rows: list[ReplicaRow]) -> Selection:
@@ -98,7 +114,7 @@ async def _answers(daemon: Daemon, form: ReplicaForm, rows: list[ReplicaRow]) ->
         answer
         for answer in await daemon.database.read(replica_pair.list_answers)
         if (
-            any(fnmatchcase(name, form.match) for name in answer.names)
+            any(_matches(name, form.match) for name in answer.names)
             if form.match is not None
             else host in answer.names or inside.issuperset(answer.names)
         )
@@ -114,22 +130,22 @@ async def _answers(daemon: Daemon, form: ReplicaForm, rows: list[ReplicaRow]) ->
 
 async def _pair(daemon: Daemon, rows: list[ReplicaRow], host: str, other: str) -> Selection:
     """Select two hosts, judged or not."""
-    one_id, other_id = await known_host_id(daemon, host), await known_host_id(daemon, other)
+    one_id, other_id = await known_server_id(daemon, host), await known_server_id(daemon, other)
     if one_id == other_id:
         raise OperatorError(f"{host} and {other} are the same name", hint="name two hosts")
     of_pair = {one_id, other_id}
-    row = next((row for row in rows if {row.host_id, row.canonical_id} == of_pair), None)
+    row = next((row for row in rows if {row.server_id, row.canonical_id} == of_pair), None)
     copy = copy_of(row) if row is not None else Copy(one_id, host, other_id, other, None)
     return Selection([copy], {ordered_pair(one_id, other_id)})
 
 
 async def _one(daemon: Daemon, rows: list[ReplicaRow], host: str, word: Word) -> Selection:
     """Select a replica by its name; a host of a single judged pair will do."""
-    host_id = await known_host_id(daemon, host)
-    row = next((row for row in rows if row.host_id == host_id), None)
+    server_id = await known_server_id(daemon, host)
+    row = next((row for row in rows if row.server_id == server_id), None)
     if row is not None:
         return await _many(daemon, rows, [row], word, whole_group=False)
-    copies = [row for row in rows if row.canonical_id == host_id]
+    copies = [row for row in rows if row.canonical_id == server_id]
     if len(copies) == 1:
         return await _many(daemon, rows, copies, word, whole_group=False)
     if copies:
@@ -138,25 +154,25 @@ async def _one(daemon: Daemon, rows: list[ReplicaRow], host: str, word: Word) ->
             f"{host} is the host that is kept, of {plural(len(copies), 'replica')}",
             hint=f"name a replica ({names}), or all of them: --group {host}",
         )
-    pairs = await daemon.database.read(replica_pair.list_pairs, host_id)
+    pairs = await daemon.database.read(replica_pair.list_pairs, server_id)
     others = [name for pair in pairs for name in pair.evidence.names if name != host]
     if len(pairs) != 1:
         problem = "is in several pairs" if pairs else "was compared with no other host"
         hint = f"name the other host too: {_some(others)}" if pairs else "name both: HOST OTHER"
         raise OperatorError(f"{host} {problem}", hint=hint)
     [pair] = pairs
-    other_id = pair.other_id if pair.one_id == host_id else pair.one_id
-    copy = Copy(host_id, host, other_id, others[0], None)
+    other_id = pair.other_id if pair.one_id == server_id else pair.one_id
+    copy = Copy(server_id, host, other_id, others[0], None)
     return Selection([copy], {(pair.one_id, pair.other_id)})
 
 
 async def _members(daemon: Daemon, rows: list[ReplicaRow], canonical: str) -> list[ReplicaRow]:
     """Return the replicas of a canonical host."""
-    canonical_id = await known_host_id(daemon, canonical)
+    canonical_id = await known_server_id(daemon, canonical)
     chosen = [row for row in rows if row.canonical_id == canonical_id]
     if chosen:
         return chosen
-    kept = next((row.canonical_host for row in rows if row.host_id == canonical_id), None)
+    kept = next((row.canonical_host for row in rows if row.server_id == canonical_id), None)
     raise OperatorError(
         f"no host is a replica of {canonical}",
         hint=f"it is a replica itself; use --group {kept}" if kept else "see: crawlctl replicas",
@@ -184,12 +200,12 @@ async def _many(
         if left := len(chosen) - len(kept):
             note = f"; {plural(left, 'withdrawn replica')} left out: name each"
         chosen = kept
-    own = {row.host_id for row in chosen}
-    pairs = {ordered_pair(row.host_id, row.canonical_id) for row in chosen}
+    own = {row.server_id for row in chosen}
+    pairs = {ordered_pair(row.server_id, row.canonical_id) for row in chosen}
     if word == "rejected" or whole_group:
         groups: dict[int, set[int]] = {}
         for row in rows:
-            groups.setdefault(row.canonical_id, {row.canonical_id}).add(row.host_id)
+            groups.setdefault(row.canonical_id, {row.canonical_id}).add(row.server_id)
         for canonical_id in {row.canonical_id for row in chosen}:
             inside = await daemon.database.read(replica_pair.pairs_among, groups[canonical_id])
             pairs |= {pair for pair in inside if own.intersection(pair)}
@@ -198,7 +214,7 @@ async def _many(
 
 def copy_of(row: ReplicaRow) -> Copy:
     """Return a replica as what a decision is about."""
-    return Copy(row.host_id, row.host, row.canonical_id, row.canonical_host, row)
+    return Copy(row.server_id, row.host, row.canonical_id, row.canonical_host, row)
 
 
 def _some(names: Collection[str]) -> str:

@@ -14,7 +14,7 @@ from crawld.store.replica import replica as replica_rows
 
 def replica_facts(
     connection: apsw.Connection,
-    host_id: int,
+    server_id: int,
     url: str | None = None,
     page_id: int | None = None,
 ) -> ReplicaFacts | None:
@@ -22,11 +22,11 @@ def replica_facts(
 
     Args:
         connection: to the file.
-        host_id: the host.
-        url: of the host, whose copy on the canonical host is wanted.
+        server_id: the server.
+        url: of the server, whose copy on the canonical host is wanted.
         page_id: of the URL, whose comparison is wanted.
     """
-    row = replica_rows.of_host(connection, host_id)
+    row = replica_rows.of_host(connection, server_id)
     if row is None:
         return None
     own = outlook.own_verdict(connection, page_id) if page_id is not None else None

@@ -11,7 +11,7 @@ from crawld.core.replica.storm import storm_limit
 from crawld.core.replica.verdict import reasons
 from crawld.daemon.api.parameters import After, Limit
 from crawld.daemon.api.replica_decisions import JOB, decide, decide_all
-from crawld.daemon.api.replica_selection import known_host_id
+from crawld.daemon.api.replica_selection import known_server_id
 from crawld.daemon.api.schemas.replicas import (
     PairStatus,
     PreferForm,
@@ -69,7 +69,7 @@ def replica_routes(daemon: Daemon) -> APIRouter:
     @router.post("/replicas/prefer")
     async def prefer(form: PreferForm) -> Done:
         """Keep this host among its replicas."""
-        await daemon.database.write(replica.prefer, await known_host_id(daemon, form.host))
+        await daemon.database.write(replica.prefer, await known_server_id(daemon, form.host))
         daemon.jobs.run_soon(JOB)
         return Done(done=f"{form.host} is preferred among its replicas; the job {JOB} runs")
 
@@ -87,23 +87,25 @@ async def replica_statuses(
         start: replicas and pairs before the first of the part.
         limit: most replicas, and most pairs, in it.
     """
-    host_id = None if host is None else await known_host_id(daemon, host)
+    server_id = None if host is None else await known_server_id(daemon, host)
     rows = await daemon.database.read(replica.list_replicas)
     pairs = await daemon.database.read(
         replica_pair.list_pairs,
-        host_id,
-        decided=host_id is None and not every_pair,
+        server_id,
+        decided=server_id is None and not every_pair,
         limit=MAX_PAIRS,
     )
     known = await daemon.database.read(replica_pair.count_pairs)
-    shown = [row for row in rows if host_id is None or host_id in (row.host_id, row.canonical_id)]
+    shown = [
+        row for row in rows if server_id is None or server_id in (row.server_id, row.canonical_id)
+    ]
     shown = await daemon.context.workers.run(by_importance, shown, pairs)
     settings = daemon.config.replicas
     slices = LoopSlices()
     replicas: list[ReplicaStatus] = []
     for some in parts_of(shown[start : start + limit]):
         leased = daemon.crawl.leases.is_leased
-        replicas += [_replica_status(row, stands_in=leased(row.host)) for row in some]
+        replicas += [_replica_status(row, stands_in=leased(row.slot_name)) for row in some]
         await slices.pause()
     pair_statuses: list[PairStatus] = []
     for some_pairs in parts_of(pairs[start : start + limit]):
@@ -138,7 +140,7 @@ def by_importance(rows: Iterable[ReplicaRow], pairs: Iterable[PairRow]) -> list[
     def place(row: ReplicaRow) -> tuple[int, float, str, str]:
         asks = row.waits_for == "operator"
         waits = row.status == "held"
-        pages = row.pages * likely.get(frozenset((row.host_id, row.canonical_id)), 0.0)
+        pages = row.pages * likely.get(frozenset((row.server_id, row.canonical_id)), 0.0)
         return (
             0 if asks else 1 if waits else 2,
             -pages if asks else 0.0,

@@ -21,7 +21,7 @@ from crawld.daemon.jobs.runner import JobState
 from crawld.daemon.site_models import read_site_model
 from crawld.store import visit as visit_rows
 from crawld.store.frontier import host as host_rows
-from crawld.store.frontier import refusal
+from crawld.store.frontier import refusal, server
 from crawld.store.frontier.host import HostRow, OriginRobots
 from crawld.store.frontier.page import PageRecord
 from crawld.store.frontier.site import SiteRow
@@ -129,10 +129,12 @@ async def host_detail(daemon: Daemon, host: str) -> status.HostDetail:
         for _, origin in await daemon.database.read(host_rows.list_origins, row.host_id)
     ]
     refused = await daemon.database.read(refusal.of_host, host)
-    replica = await daemon.database.read(replica_facts, row.host_id)
+    own = await daemon.database.read(server.by_name, row.host)
+    assert own is not None
+    replica = await daemon.database.read(replica_facts, own.server_id)
     return status.HostDetail(
-        replica=None if replica is None else replica_outlook(row.host, replica, daemon.clock.now()),
-        replicas=await daemon.database.read(replica_rows.copies_of, row.host_id, REPLICAS_SHOWN),
+        replica=None if replica is None else replica_outlook(own.name, replica, daemon.clock.now()),
+        replicas=await daemon.database.read(replica_rows.copies_of, own.server_id, REPLICAS_SHOWN),
         **_host_fields(daemon, row),
         base_delay_s=state.base_delay_s() if state else None,
         trouble_at=state.backoff.at if state else None,

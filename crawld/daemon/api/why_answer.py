@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from crawld.core.page import PageState
+from crawld.core.url import server_name
 from crawld.core.why.cause import Effect, VisitCause
 from crawld.core.why.causes import find_causes, next_visit_at
 from crawld.core.why.facts import ConfigPlace, PageFacts, UrlFacts
@@ -93,7 +94,7 @@ def _replica_text(facts: UrlFacts) -> str:
     replica, page = facts.replica, facts.page
     if replica is None:
         return ""
-    text = replica_words(facts.host.name, replica, facts.now)
+    text = replica_words(server_name(facts.url), replica, facts.now)
     if page is not None and page.state is not PageState.SUSPENDED:
         text = f"{text} {page_words(replica, facts.now)}".strip()
     return text

@@ -30,6 +30,7 @@ from crawld.core.why.facts import (
     HostFacts,
     PageFacts,
     RefusalFacts,
+    ReplicaFacts,
     RobotsFacts,
     SiteFacts,
     UrlFacts,
@@ -47,6 +48,7 @@ from crawld.store.frontier import (
     dust,
     page_share,
     quarantine,
+    server,
     tombstone,
     traffic,
     unvisited,
@@ -112,12 +114,17 @@ def read_facts(connection: apsw.Connection, question: Question) -> UrlFacts:
         host=_host(parts.host, row, site, stored, now),
         site=_site_facts(connection, of_wiki, question, parts, record, site),
         page=_page(connection, record, now) if record is not None else None,
-        replica=replica_facts(connection, row.host_id, url, page_id) if row is not None else None,
+        replica=_replica(connection, url, page_id),
         duplicate=_duplicate(connection, url, parts.origin, site),
         part=of_wiki.part(site) if site is not None else None,
         refused=_refusal(connection, parts) if record is None else None,
         sites=tuple(sorted(each.name for each in question.sites.values())),
     )
+
+
+def _replica(connection: apsw.Connection, url: str, page_id: int | None) -> ReplicaFacts | None:
+    own = server.of_url(connection, url)
+    return replica_facts(connection, own.server_id, url, page_id) if own is not None else None
 
 
 def _duplicate(

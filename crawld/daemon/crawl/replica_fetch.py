@@ -171,7 +171,7 @@ class ReplicaFetch:
             return False
         while lease.doubted:
             page_id = lease.doubted.pop(0)
-            if (found := self._find(host, page_id)) is None:
+            if (found := self._find(lease, page_id)) is None:
                 continue
             page, site, url = found
             allowed = await self._allowed(host, site, url)
@@ -199,7 +199,7 @@ class ReplicaFetch:
                 skipped.append(page_id)
                 if page_id in lease.unchecked or page_id in self._state.audits:
                     continue
-                if (found := self._find(host, page_id)) is None:
+                if (found := self._find(lease, page_id)) is None:
                     continue
                 page, site, url = found
                 allowed = await self._allowed(host, site, url)
@@ -226,7 +226,7 @@ class ReplicaFetch:
         if visit is not None and visit.judgement.outcome is not Outcome.UNCHANGED:
             await self._leases.revoke(host, f"{visit.judgement.outcome}: {url}")
 
-    def _find(self, host: HostState, page_id: int) -> tuple[PageRecord, ActiveSite, str] | None:
+    def _find(self, lease: Lease, page_id: int) -> tuple[PageRecord, ActiveSite, str] | None:
         """Return a page, its site and the URL of its resting copy on a replica."""
         page = self._database.look_up(page_rows.for_visit, page_id)
         site = self._state.sites.get(page.site_id) if page is not None else None
@@ -237,7 +237,7 @@ class ReplicaFetch:
         own = self._robots.in_memory(split_url(page.url).origin)
         if own is None or not own.allowed(page.url):
             return None
-        url = self._database.look_up(replica_pages.suspended_url, host.host_id, page.url)
+        url = self._database.look_up(replica_pages.suspended_url, lease.server_id, page_id)
         return None if url is None else (page, site, url)
 
     async def _allowed(self, host: HostState, site: ActiveSite, url: str) -> bool | None:

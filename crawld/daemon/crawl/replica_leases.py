@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from crawld.core.page import Outcome
+from crawld.core.replica.owners import without_port
 from crawld.daemon.crawl.state import CrawlState
 from crawld.daemon.frontier.host import HostState
 from crawld.store.engine.database import Database
@@ -32,12 +33,14 @@ class Lease:
     """The lease of one replica.
 
     Attributes:
+        server_id: the replica, which is the only server of its host.
         canonical: the host whose pages it may serve.
         unchecked: pages fetched from it and not yet checked at the canonical host.
         doubted: pages that differed at the canonical host, to be requested from it again.
         idle_until: when (trio clock) it may look for a page again, after it found none.
     """
 
+    server_id: int
     canonical: HostState
     unchecked: set[int] = field(default_factory=set)
     doubted: list[int] = field(default_factory=list)
@@ -58,13 +61,15 @@ class ReplicaLeases:
         before, self._leases = self._leases, {}
         self._copies = {}
         for row in proven:
-            host = self._state.hosts.get(row.host)
-            canonical = self._state.hosts.get(row.canonical_host)
+            host = self._state.hosts.get(row.slot_name)
+            canonical = self._state.hosts.get(without_port(row.canonical_host))
             if host is None or canonical is None:
                 continue
             known = before.get(host)
-            continues = known is not None and known.canonical is canonical
-            self._leases[host] = known if known and continues else Lease(canonical)
+            lease = Lease(row.server_id, canonical)
+            if known is not None and known.canonical is canonical:
+                lease = known
+            self._leases[host] = lease
             self._copies.setdefault(canonical, []).append(host)
             for site_id in canonical.pages:
                 # The replica must follow the politeness rules of that site too.
@@ -101,6 +106,7 @@ class ReplicaLeases:
 
     async def revoke(self, host: HostState, why: str) -> None:
         """Revoke a replica's lease; samples must prove it again."""
-        if self._leases.pop(host, None) is not None:
+        lease = self._leases.pop(host, None)
+        if lease is not None:
             log.warning("replica_lease_revoked", host=host.slot.host, why=why)
-            await self._database.write(replica.reset_samples, host.host_id)
+            await self._database.write(replica.reset_samples, lease.server_id)

@@ -48,14 +48,14 @@ SELECT origin_id, origin, host.host_id, host, page_count, ifnull(dust_origin.pag
        ifnull(sections, '[]'), ifnull(asked, 0),
        EXISTS (SELECT 1 FROM dust_rule WHERE dust_rule.origin_id = origin.origin_id), visit_count
 FROM host JOIN origin USING (host_id) LEFT JOIN dust_origin USING (origin_id)
-WHERE page_count >= ? AND visit_count > 0 AND host_id NOT IN
-    (SELECT host_id FROM replica WHERE status IN ('pruned', 'partly'))
+WHERE page_count >= ? AND visit_count > 0 AND ifnull(origin.server_id, host.host_id) NOT IN
+    (SELECT server_id FROM replica WHERE status IN ('pruned', 'partly'))
 ORDER BY origin_id
 """
 
 
 def list_origins(connection: apsw.Connection, least_pages: int) -> list[DustOrigin]:
-    """Return the origins of hosts with so many pages; hosts that are replicas are left out."""
+    """Return the origins of hosts with so many pages; servers that are replicas are left out."""
     rows: Any = connection.execute(_ORIGINS, (least_pages,))
     return [
         DustOrigin(

@@ -14,7 +14,7 @@ import apsw
 
 from crawld.core.robots import RobotsVerdict
 from crawld.core.value_type import value_type
-from crawld.store.frontier import packed_shared, page_counts
+from crawld.store.frontier import packed_shared, page_counts, server
 
 
 def ensure(connection: apsw.Connection, host: str, at: float) -> int:
@@ -38,7 +38,11 @@ def ensure_origin(connection: apsw.Connection, host_id: int, origin: str) -> int
     known = connection.execute("SELECT origin_id FROM origin WHERE origin = ?", (origin,)).get
     if known is not None:
         return int(known)
-    connection.execute("INSERT INTO origin (host_id, origin) VALUES (?, ?)", (host_id, origin))
+    server_id = server.ensure(connection, host_id, origin)
+    connection.execute(
+        "INSERT INTO origin (host_id, origin, server_id) VALUES (?, ?, ?)",
+        (host_id, origin, server_id),
+    )
     return connection.last_insert_rowid()
 
 

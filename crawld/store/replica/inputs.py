@@ -5,13 +5,14 @@ Everything is read in slices by a key, so that no reader holds a snapshot for lo
 
 from __future__ import annotations
 
-import array
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 import apsw
 
 from crawld.store.engine import meta
+from crawld.store.frontier import server
+from crawld.store.replica import counts
 from crawld.store.versions.unanalysed import CURSOR as ANALYSED
 
 
@@ -26,7 +27,7 @@ class FetchedPage(NamedTuple):
     """
 
     page_id: int
-    host_id: int
+    server_id: int
     url: str
     cleaned_digest: bytes | None
     last_visit_at: float
@@ -45,7 +46,7 @@ class SourceHost(NamedTuple):
         unvisited: pages that were never visited.
     """
 
-    host_id: int
+    server_id: int
     host: str
     address: str | None
     added_at: float
@@ -57,7 +58,7 @@ class SourceHost(NamedTuple):
 class Redirect(NamedTuple):
     """A page that was a redirect when last fetched."""
 
-    host_id: int
+    server_id: int
     url: str
     redirect_url: str
 
@@ -69,11 +70,11 @@ class Cursors(NamedTuple):
     version_id: int
 
 
-_PAGE: Final = """
-SELECT page.page_id, page.host_id, page.url, page.cleaned_digest, page.last_visit_at,
+_PAGE: Final = f"""
+SELECT page.page_id, {server.of_page()}, page.url, page.cleaned_digest, page.last_visit_at,
        referrer.host_id, page.version_id, page.sketch
-FROM {source} LEFT JOIN page AS referrer ON referrer.page_id = page.referrer_id
-WHERE {where} AND page.requisite = 0 AND page.last_visit_at IS NOT NULL
+FROM {{source}} LEFT JOIN page AS referrer ON referrer.page_id = page.referrer_id
+WHERE {{where}} AND page.requisite = 0 AND page.last_visit_at IS NOT NULL
 """
 _BY_NUMBER: Final = _PAGE.format(source="page", where="page.page_id > ?") + (
     " ORDER BY page.page_id LIMIT ?"
@@ -106,53 +107,56 @@ def pages_between(connection: apsw.Connection, after: Cursors, up_to: Cursors) -
     return pages + [FetchedPage(*row) for row in analysed]
 
 
+_HOSTS: Final = f"""
+SELECT host_id, host, address, added_at, preferred, certificate,
+       {counts.unvisited("host.host_id", "host")}
+FROM host WHERE visit_count > 0
+  AND EXISTS (SELECT 1 FROM origin WHERE origin.host_id = host.host_id AND server_id IS NULL)
+UNION ALL
+SELECT server_id, name, address, added_at, port_server.preferred, NULL,
+       {counts.unvisited("port_server.server_id", "host")}
+FROM port_server JOIN host USING (host_id) WHERE visit_count > 0
+ORDER BY 1
+"""
+
+
 def hosts(connection: apsw.Connection) -> list[SourceHost]:
-    """Return every host with a fetched page."""
-    rows = connection.execute(
-        "SELECT host_id, host, address, added_at, preferred, certificate, pages_discovered"
-        " FROM host WHERE visit_count > 0 ORDER BY host_id"
-    )
+    """Return every server of a host with a fetched page."""
+    rows = connection.execute(_HOSTS)
     return [
-        SourceHost(host_id, host, address, added_at, bool(preferred), certificate, unvisited)
-        for host_id, host, address, added_at, preferred, certificate, unvisited in rows
+        SourceHost(server_id, host, address, added_at, bool(preferred), certificate, unvisited)
+        for server_id, host, address, added_at, preferred, certificate, unvisited in rows
     ]
-
-
-def host_names(connection: apsw.Connection, host_ids: Collection[int]) -> dict[int, str]:
-    """Return the names of some hosts, fetched or not."""
-    if not host_ids:
-        return {}
-    rows: Any = connection.execute(
-        "SELECT host_id, host FROM carray(?) AS wanted CROSS JOIN host"
-        " ON host.host_id = wanted.value",
-        (apsw.carray(array.array("q", sorted(host_ids))),),
-    )
-    return dict(rows)
 
 
 def redirects(connection: apsw.Connection) -> list[Redirect]:
     """Return every page that was a redirect when last fetched."""
     rows = connection.execute(
-        "SELECT host_id, url, redirect_url FROM page WHERE redirect_url IS NOT NULL"
+        f"SELECT {server.of_page()}, url, redirect_url FROM page WHERE redirect_url IS NOT NULL"
     )
     return [Redirect(*row) for row in rows]
 
 
 def copies(
-    connection: apsw.Connection, host_id: int, limit: int
+    connection: apsw.Connection, server_id: int, limit: int
 ) -> tuple[list[tuple[str, int]], int]:
     """Return (URL, newest version_id) of pages of a host, and how many it has in all.
 
     The pages nearest to the seeds come first.
     """
     rows = connection.execute(
-        "SELECT url, version_id FROM page WHERE host_id = ? AND version_id IS NOT NULL"
-        " AND requisite = 0 ORDER BY depth, page_id LIMIT ?",
-        (host_id, limit),
+        f"SELECT url, version_id FROM page WHERE {server.has_page('?1')}"
+        " AND version_id IS NOT NULL AND requisite = 0 ORDER BY depth, page_id LIMIT ?2",
+        (server_id, limit),
     )
     found = [(url, version_id) for url, version_id in rows]
-    sql = "SELECT count(*) FROM page WHERE host_id = ? AND version_id IS NOT NULL AND requisite = 0"
-    return found, connection.execute(sql, (host_id,)).get
+    return found, connection.execute(_COUNT_COPIES, (server_id,)).get
+
+
+_COUNT_COPIES: Final = f"""
+SELECT count(*) FROM page
+WHERE {server.has_page("?1")} AND version_id IS NOT NULL AND requisite = 0
+"""
 
 
 class HostPageSummary(NamedTuple):
@@ -169,20 +173,20 @@ class HostPageSummary(NamedTuple):
     pages: int
 
 
-def summarize_pages(connection: apsw.Connection, host_id: int) -> HostPageSummary:
+def summarize_pages(connection: apsw.Connection, server_id: int) -> HostPageSummary:
     """Return a summary of a host's pages."""
     row: Any = connection.execute(
         "SELECT ifnull(max(last_change_at), 0), sum(origin LIKE 'https:%'), count(*)"
-        " FROM page JOIN origin USING (origin_id) WHERE page.host_id = ?"
+        f" FROM page JOIN origin USING (origin_id) WHERE {server.has_page('?1')}"
         " AND requisite = 0 AND version_id IS NOT NULL",
-        (host_id,),
+        (server_id,),
     ).fetchone()
     changed_at, secure, pages = row
     return HostPageSummary(float(changed_at), 2 * (secure or 0) > pages, pages)
 
 
 def summarize_hosts(
-    connection: apsw.Connection, host_ids: Iterable[int]
+    connection: apsw.Connection, server_ids: Iterable[int]
 ) -> dict[int, HostPageSummary]:
     """Return a summary of the pages of each of some hosts."""
-    return {host_id: summarize_pages(connection, host_id) for host_id in host_ids}
+    return {server_id: summarize_pages(connection, server_id) for server_id in server_ids}

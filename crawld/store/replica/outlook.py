@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from crawld.core.replica.agreement import PageVerdict
+from crawld.store.frontier import server
 from crawld.store.replica.replica import ReplicaRow
 
 
@@ -31,21 +32,21 @@ class OwnVerdict(NamedTuple):
 
 _COUNTS: Final = """
 SELECT verdict, page.state = 'suspended', count(*) FROM page_twin JOIN page USING (page_id)
-WHERE page_twin.host_id = ? AND page.state IN ('discovered', 'visited', 'suspended')
+WHERE page_twin.server_id = ? AND page.state IN ('discovered', 'visited', 'suspended')
 GROUP BY 1, 2
 """
 
-_OPEN: Final = """
-SELECT count(*) FROM page WHERE host_id = ? AND requisite = 0
+_OPEN: Final = f"""
+SELECT count(*) FROM page WHERE {server.has_page("?1")} AND requisite = 0
 AND state IN ('discovered', 'visited', 'suspended')
 """
 
 
 def outlook(connection: apsw.Connection, row: ReplicaRow) -> Outlook:
     """Return how many pages of a replica rest, and why others do not."""
-    rows: list[Any] = connection.execute(_COUNTS, (row.host_id,)).fetchall()
+    rows: list[Any] = connection.execute(_COUNTS, (row.server_id,)).fetchall()
     compared = {(PageVerdict(verdict), bool(rests)): count for verdict, rests, count in rows}
-    in_all: int = connection.execute(_OPEN, (row.host_id,)).get
+    in_all: int = connection.execute(_OPEN, (row.server_id,)).get
     differing = compared.get((PageVerdict.DIFFERS, False), 0)
     repeated = compared.get((PageVerdict.REPEATED, False), 0)
     only_here = max(in_all - max(row.twins, row.suspended), 0)

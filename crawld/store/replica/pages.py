@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from crawld.core.page import PageState
-from crawld.core.url import location_of, split_url, target_of, url_hash
-from crawld.store.frontier import page_counts
+from crawld.core.url import target_of, url_hash
+from crawld.store.frontier import page_counts, server
 
 SLICE: Final = 500
 """Pages suspended or resumed in one transaction."""
@@ -33,19 +33,23 @@ class ResumedPage(NamedTuple):
     visited: bool
 
 
-_ORIGINS: Final = "SELECT origin FROM origin WHERE host_id = ? ORDER BY origin DESC"
-"""https before http; a host has one or two."""
+_ORIGINS: Final = f"""
+SELECT origin FROM origin
+WHERE host_id = {server.host_of("?1")} AND ifnull(server_id, host_id) = ?1 ORDER BY origin DESC
+"""
+"""https before http; a server has one or two."""
 
-_HELD_THERE: Final = """
-SELECT url FROM carray(?) AS wanted CROSS JOIN page
-  ON page.host_id = ? AND page.url_hash = wanted.value
+_HELD_THERE: Final = f"""
+SELECT url FROM carray(?1) AS wanted CROSS JOIN page
+  ON page.host_id = {server.host_of("?2")} AND page.url_hash = wanted.value
 WHERE version_id IS NOT NULL AND state = 'visited'
 """
 
 
-_UNVISITED: Final = """
-SELECT page_id, site_id, url FROM page WHERE host_id = ? AND state = 'discovered' AND requisite = 0
-  AND retry_at IS NULL ORDER BY depth, page_id LIMIT ?
+_UNVISITED: Final = f"""
+SELECT page_id, site_id, url FROM page
+WHERE {server.has_page("?1")} AND state = 'discovered' AND requisite = 0
+  AND retry_at IS NULL ORDER BY depth, page_id LIMIT ?2
 """
 
 MAX_UNVISITED: Final = 500
@@ -55,7 +59,7 @@ MAX_UNVISITED: Final = 500
 class UnvisitedPage(NamedTuple):
     """A page that was discovered and never visited."""
 
-    host_id: int
+    server_id: int
     site_id: int
     page_id: int
 
@@ -69,11 +73,11 @@ def shared_unvisited(
     At most `paths` of each kind are used, and at most twice as many pages are returned.
     """
     unvisited: list[dict[str, tuple[str, UnvisitedPage]]] = []
-    for host_id in (one_id, other_id):
-        rows: list[Any] = connection.execute(_UNVISITED, (host_id, MAX_UNVISITED)).fetchall()
+    for server_id in (one_id, other_id):
+        rows: list[Any] = connection.execute(_UNVISITED, (server_id, MAX_UNVISITED)).fetchall()
         unvisited.append(
             {
-                location_of(url): (url, UnvisitedPage(host_id, site, page))
+                target_of(url): (url, UnvisitedPage(server_id, site, page))
                 for page, site, url in rows
             }
         )
@@ -88,22 +92,22 @@ def shared_unvisited(
     return list(dict.fromkeys(found))[: 2 * paths]
 
 
-def origins_of(connection: apsw.Connection, host_id: int) -> list[str]:
+def origins_of(connection: apsw.Connection, server_id: int) -> list[str]:
     """Return the origins of a host, https first."""
-    return [origin for (origin,) in connection.execute(_ORIGINS, (host_id,))]
+    return [origin for (origin,) in connection.execute(_ORIGINS, (server_id,))]
 
 
-def origins_of_pair(connection: apsw.Connection, host_ids: Iterable[int]) -> tuple[str, ...]:
+def origins_of_pair(connection: apsw.Connection, server_ids: Iterable[int]) -> tuple[str, ...]:
     """Return the origins of a replica and of its canonical host."""
-    return tuple(origin for host_id in host_ids for origin in origins_of(connection, host_id))
+    return tuple(origin for server_id in server_ids for origin in origins_of(connection, server_id))
 
 
-def _held(connection: apsw.Connection, host_id: int, urls: Sequence[str]) -> set[str]:
+def _held(connection: apsw.Connection, server_id: int, urls: Sequence[str]) -> set[str]:
     """Return which of some URLs of a host have a good copy."""
     if not urls:
         return set()
     hashes = apsw.carray(array.array("q", [url_hash(url) for url in urls]))
-    return {url for (url,) in connection.execute(_HELD_THERE, (hashes, host_id))}
+    return {url for (url,) in connection.execute(_HELD_THERE, (hashes, server_id))}
 
 
 _SUSPEND: Final = """
@@ -130,23 +134,39 @@ def suspend(connection: apsw.Connection, page_ids: Sequence[int]) -> int:
     return len(moves)
 
 
-def resume(
-    connection: apsw.Connection, host_id: int, page_ids: Sequence[int] | None = None
-) -> list[ResumedPage]:
-    """Resume suspended pages of a host: a slice of them, or those given."""
-    named = "" if page_ids is None else f" AND page_id IN ({','.join('?' * len(page_ids))})"
-    rows: list[Any] = connection.execute(
-        "UPDATE page SET state = iif(last_visit_at IS NULL, 'discovered', 'visited')"
-        " WHERE page_id IN (SELECT page_id FROM page WHERE host_id = ? AND state = 'suspended'"
-        f"{named} LIMIT ?) RETURNING page_id, site_id, state",
-        (host_id, *(page_ids or ()), SLICE),
-    ).fetchall()
+_RESUME: Final = """
+UPDATE page SET state = iif(last_visit_at IS NULL, 'discovered', 'visited')
+WHERE page_id IN ({}) AND state = 'suspended' RETURNING page_id, site_id, host_id, state
+"""
+
+_SOME_SUSPENDED: Final = f"""
+SELECT page_id FROM page WHERE {server.has_page("?1")} AND state = 'suspended' LIMIT {SLICE}
+"""
+
+
+def resume(connection: apsw.Connection, page_ids: Sequence[int]) -> list[ResumedPage]:
+    """Resume suspended pages."""
+    sql = _RESUME.format(",".join("?" * len(page_ids)))
+    return _resumed(connection, connection.execute(sql, tuple(page_ids)).fetchall())
+
+
+def resume_some(connection: apsw.Connection, server_id: int) -> list[ResumedPage]:
+    """Resume a slice of the suspended pages of a server."""
+    rows = connection.execute(_RESUME.format(_SOME_SUSPENDED), (server_id,)).fetchall()
+    return _resumed(connection, rows)
+
+
+def _resumed(connection: apsw.Connection, rows: list[Any]) -> list[ResumedPage]:
     page_counts.count_moves(
         connection,
-        [(site_id, host_id, PageState.SUSPENDED, PageState(state)) for _, site_id, state in rows],
+        [
+            (site_id, host_id, PageState.SUSPENDED, PageState(state))
+            for _, site_id, host_id, state in rows
+        ],
     )
     return [
-        ResumedPage(number, site_id, state == PageState.VISITED) for number, site_id, state in rows
+        ResumedPage(number, site_id, state == PageState.VISITED)
+        for number, site_id, _, state in rows
     ]
 
 
@@ -157,10 +177,12 @@ def canonical_url(connection: apsw.Connection, url: str) -> str | None:
         The URL of the same path on the canonical host, if that has a copy; None: it has none, or
         the URL's host is no pruned replica.
     """
+    own = server.of_url(connection, url)
+    if own is None:
+        return None
     canonical_id = connection.execute(
-        "SELECT canonical_id FROM replica JOIN host USING (host_id)"
-        " WHERE host = ? AND status = 'pruned'",
-        (split_url(url).host,),
+        "SELECT canonical_id FROM replica WHERE server_id = ? AND status = 'pruned'",
+        (own.server_id,),
     ).get
     if canonical_id is None:
         return None
@@ -168,22 +190,21 @@ def canonical_url(connection: apsw.Connection, url: str) -> str | None:
     return None if found is None else found[0]
 
 
-def suspended_url(connection: apsw.Connection, host_id: int, url: str) -> str | None:
-    """Return the URL of a suspended page at the same path of a replica, None if none."""
-    for there in urls_at(origins_of(connection, host_id), url):
-        found = connection.execute(
-            "SELECT 1 FROM page WHERE host_id = ? AND url_hash = ? AND url = ?"
-            " AND state = 'suspended'",
-            (host_id, url_hash(there), there),
-        ).get
-        if found:
-            return there
-    return None
+_STANDS_FOR: Final = """
+SELECT max(url) FROM page_twin AS own INDEXED BY page_twin_twin JOIN page USING (page_id)
+WHERE own.twin_id = ? AND own.server_id = ? AND page.state = 'suspended'
+"""
 
 
-_COUNTERPART: Final = """
+def suspended_url(connection: apsw.Connection, server_id: int, twin_id: int) -> str | None:
+    """Return the URL of a suspended page of a replica, https first, by its twin; None: none."""
+    url: str | None = connection.execute(_STANDS_FOR, (twin_id, server_id)).get
+    return url
+
+
+_COUNTERPART: Final = f"""
 SELECT page_id, cleaned_digest, last_visit_at FROM page
-WHERE host_id = ? AND url_hash = ? AND url = ? AND version_id IS NOT NULL
+WHERE host_id = {server.host_of("?1")} AND url_hash = ?2 AND url = ?3 AND version_id IS NOT NULL
 """
 
 
@@ -207,6 +228,5 @@ def counterpart(
 
 
 def urls_at(origins: Iterable[str], url: str) -> list[str]:
-    """Return the URLs of the same location as a page at the origins of another host."""
-    location, target = location_of(url), target_of(url)
-    return [there for origin in origins if location_of(there := f"{origin}{target}") == location]
+    """Return the URLs of the same path and query as a page at the origins of another server."""
+    return [f"{origin}{target_of(url)}" for origin in origins]

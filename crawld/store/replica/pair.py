@@ -10,11 +10,12 @@ from typing import Any, Final, Literal, NamedTuple
 import apsw
 
 from crawld.core.replica.verdict import PairEvidence, VerdictLevel
+from crawld.store.frontier import server
 
 Word = Literal["confirmed", "rejected"]
 
 Pair = tuple[int, int]
-"""Two host_ids, the smaller first."""
+"""Two server_ids, the smaller first."""
 
 
 def ordered_pair(one_id: int, other_id: int) -> Pair:
@@ -67,13 +68,13 @@ def forget_pairs(connection: apsw.Connection, pairs: Iterable[Pair]) -> None:
 
 _DECIDED: Final = """
 WHERE word IS NOT NULL OR EXISTS (SELECT 1 FROM replica WHERE status = 'held'
-  AND host_id IN (one_id, other_id) AND canonical_id IN (one_id, other_id))
+  AND server_id IN (one_id, other_id) AND canonical_id IN (one_id, other_id))
 """
 
 
 def list_pairs(
     connection: apsw.Connection,
-    host_id: int | None = None,
+    server_id: int | None = None,
     *,
     decided: bool = False,
     limit: int = -1,
@@ -81,12 +82,12 @@ def list_pairs(
     """Return the pairs of a host, or all, the most certain first.
 
     Args:
-        host_id: one of the hosts.
+        server_id: one of the hosts.
         decided: only pairs that the operator has decided, and those of a replica that waits and its
             canonical host.
         limit: largest number of pairs; negative: no limit.
     """
-    where, bindings = ("WHERE ?1 IN (one_id, other_id)", (host_id,)) if host_id else ("", ())
+    where, bindings = ("WHERE ?1 IN (one_id, other_id)", (server_id,)) if server_id else ("", ())
     rows = connection.execute(
         "SELECT one_id, other_id, judged_at, level, evidence, features, word FROM replica_pair"
         f" {_DECIDED if decided else where} ORDER BY level, probability DESC, one_id, other_id"
@@ -100,15 +101,15 @@ def list_pairs(
 
 
 _CERTAIN: Final = """
-SELECT replica.host_id FROM replica CROSS JOIN replica_pair
-ON one_id = min(replica.host_id, canonical_id) AND other_id = max(replica.host_id, canonical_id)
+SELECT server_id FROM replica CROSS JOIN replica_pair
+ON one_id = min(server_id, canonical_id) AND other_id = max(server_id, canonical_id)
 WHERE level = ? AND status = 'pruned'
 """
 
 
 def certain_replicas(connection: apsw.Connection) -> set[int]:
     """Return the declared replicas whose pair with their canonical host is certain."""
-    return {host_id for (host_id,) in connection.execute(_CERTAIN, (VerdictLevel.CERTAIN,))}
+    return {server_id for (server_id,) in connection.execute(_CERTAIN, (VerdictLevel.CERTAIN,))}
 
 
 def count_pairs(connection: apsw.Connection) -> int:
@@ -117,12 +118,12 @@ def count_pairs(connection: apsw.Connection) -> int:
     return count
 
 
-def pairs_among(connection: apsw.Connection, host_ids: Collection[int]) -> list[Pair]:
+def pairs_among(connection: apsw.Connection, server_ids: Collection[int]) -> list[Pair]:
     """Return the judged pairs of which both hosts are among those given, the smaller first."""
     found = []
-    for one in sorted(host_ids):
+    for one in sorted(server_ids):
         rows = connection.execute("SELECT other_id FROM replica_pair WHERE one_id = ?", (one,))
-        found += [(one, other) for (other,) in rows if other in host_ids]
+        found += [(one, other) for (other,) in rows if other in server_ids]
     return found
 
 
@@ -153,7 +154,7 @@ def put_words(
             connection.execute(sql, (word, low, high))
         else:
             evidence = PairEvidence(
-                names=(_name(connection, low), _name(connection, high)),
+                names=names(connection, [(low, high)])[0],
                 pages=(0, 0),
                 common=0,
                 compared=0,
@@ -175,21 +176,18 @@ class Answer(NamedTuple):
 def list_answers(connection: apsw.Connection) -> list[Answer]:
     """Return every pair that the operator has decided."""
     rows: list[Any] = connection.execute(
-        "SELECT one_id, other_id, one.host, other.host, word FROM replica_pair"
-        " JOIN host AS one ON one.host_id = one_id JOIN host AS other ON other.host_id = other_id"
-        " WHERE word IS NOT NULL ORDER BY 3, 4"
+        "SELECT one_id, other_id, word FROM replica_pair WHERE word IS NOT NULL"
     ).fetchall()
-    return [Answer(low, high, (one, other), word) for low, high, one, other, word in rows]
+    name_of = server.names(connection, {number for row in rows for number in row[:2]})
+    found = [Answer(low, high, (name_of[low], name_of[high]), word) for low, high, word in rows]
+    return sorted(found, key=lambda answer: answer.names)
 
 
 def names(connection: apsw.Connection, pairs: Iterable[Pair]) -> list[tuple[str, str]]:
     """Return the host names of pairs."""
-    return [(_name(connection, one), _name(connection, other)) for one, other in pairs]
-
-
-def _name(connection: apsw.Connection, host_id: int) -> str:
-    name: str = connection.execute("SELECT host FROM host WHERE host_id = ?", (host_id,)).get
-    return name
+    wanted = list(pairs)
+    name_of = server.names(connection, {number for pair in wanted for number in pair})
+    return [(name_of[one], name_of[other]) for one, other in wanted]
 
 
 _FIELDS: Final = tuple(field.name for field in fields(PairEvidence))

@@ -10,7 +10,8 @@ import apsw
 
 from crawld.core.page import PageState
 from crawld.core.replica.agreement import PageVerdict
-from crawld.core.url import location_of, url_hash
+from crawld.core.url import target_of, url_hash
+from crawld.store.frontier import server
 from crawld.store.replica.pages import origins_of, urls_at
 
 SLICE: Final = 500
@@ -54,18 +55,18 @@ class PagePreview(NamedTuple):
         return not self.judged and self.prospect in (Prospect.RESTS, Prospect.DIFFERS)
 
 
-_PAGES: Final = """
+_PAGES: Final = f"""
 SELECT page_id, url, state, url_hash, cleaned_digest, last_visit_at,
        (SELECT verdict FROM page_twin WHERE page_twin.page_id = page.page_id)
 FROM page
-WHERE host_id = ? AND url_hash > ? AND state IN ('discovered', 'visited', 'suspended')
+WHERE {server.has_page("?1")} AND url_hash > ?2 AND state IN ('discovered', 'visited', 'suspended')
   AND requisite = 0
-ORDER BY url_hash LIMIT ?
+ORDER BY url_hash LIMIT ?3
 """
 
-_TWINS: Final = """
-SELECT url, cleaned_digest FROM carray(?) AS wanted CROSS JOIN page
-  ON page.host_id = ? AND page.url_hash = wanted.value
+_TWINS: Final = f"""
+SELECT url, cleaned_digest FROM carray(?1) AS wanted CROSS JOIN page
+  ON page.host_id = {server.host_of("?2")} AND page.url_hash = wanted.value
 WHERE version_id IS NOT NULL AND state = 'visited'
 """
 
@@ -78,31 +79,29 @@ _JUDGED: Final = {
 
 
 def preview(
-    connection: apsw.Connection, host_id: int, canonical_id: int, after: int
+    connection: apsw.Connection, server_id: int, canonical_id: int, after: int
 ) -> tuple[list[PagePreview], int | None]:
     """Return the next pages of a replica, and `after` for the next call (None: no more pages).
 
     Args:
-        host_id: the replica, or the host that may be one.
+        server_id: the replica, or the host that may be one.
         canonical_id: the canonical host.
         after: URL hash of the last page examined, or `BEFORE_FIRST`.
     """
-    rows: list[Any] = connection.execute(_PAGES, (host_id, after, SLICE)).fetchall()
+    rows: list[Any] = connection.execute(_PAGES, (server_id, after, SLICE)).fetchall()
     origins = origins_of(connection, canonical_id)
     there = {url for row in rows for url in urls_at(origins, row[1])}
     hashes = apsw.carray(array.array("q", [url_hash(url) for url in there]))
     twins: dict[str, list[bytes | None]] = {}
     for url, digest in connection.execute(_TWINS, (hashes, canonical_id)) if there else ():
         if url in there:
-            twins.setdefault(location_of(url), []).append(digest)
+            twins.setdefault(target_of(url), []).append(digest)
     found = []
     for page_id, url, state, _, digest, visited_at, verdict in rows:
         known = _JUDGED.get(verdict)
         if (prospect := known) is None:
             # Not compared yet, as a host that waits: by the stored texts.
-            prospect = _prospect(
-                twins.get(location_of(url)), digest, visited=visited_at is not None
-            )
+            prospect = _prospect(twins.get(target_of(url)), digest, visited=visited_at is not None)
         rests = state == PageState.SUSPENDED
         found.append(PagePreview(page_id, url, prospect, rests, digest, known is not None))
     return found, rows[-1][3] if len(rows) == SLICE else None

@@ -12,7 +12,10 @@ from typing import Any, Final, Literal, NamedTuple
 
 import apsw
 
+from crawld.core.replica.owners import without_port
 from crawld.store.engine import meta
+from crawld.store.frontier import server
+from crawld.store.replica import counts
 
 Status = Literal["pruned", "partly", "held", "withdrawn"]
 
@@ -47,9 +50,10 @@ class ReplicaRow(NamedTuple):
         differing: ... and that differed, or seem to, or whose text stands on many paths.
         root: whether the root page agrees; None: not compared.
         unvisited: its pages that were never visited.
+        alone: whether both hosts have one server only.
     """
 
-    host_id: int
+    server_id: int
     host: str
     canonical_id: int
     canonical_host: str
@@ -70,20 +74,32 @@ class ReplicaRow(NamedTuple):
     differing: int = 0
     root: int | None = None
     unvisited: int = 0
+    alone: int = 1
+
+    @property
+    def slot_name(self) -> str:
+        """The name of its host: a host has one politeness and one queue, whatever its ports."""
+        return without_port(self.host)
 
 
-_ROWS: Final = """
-SELECT replica.host_id, host.host, canonical_id, canonical.host, status, reason, since, sampled_at,
-       awaited, look_at, sampled, agreed, lag_s, host.pages_suspended, waits_for,
-       host.pages_visited + host.pages_suspended,
-       twins, agreeing, differing, root, host.pages_discovered
-FROM replica JOIN host USING (host_id) JOIN host AS canonical ON canonical.host_id = canonical_id
+_ROWS: Final = f"""
+SELECT replica.server_id, ifnull(own.name, host.host), canonical_id,
+       ifnull(kept.name, canonical.host), status, reason, since, sampled_at, awaited, look_at,
+       sampled, agreed, lag_s, {counts.suspended("replica.server_id", "host")}, waits_for,
+       {counts.visited("replica.server_id", "host")}, twins, agreeing, differing, root,
+       {counts.unvisited("replica.server_id", "host")},
+       {server.is_alone("host.host_id")} AND {server.is_alone("canonical.host_id")}
+FROM replica
+LEFT JOIN port_server AS own USING (server_id)
+JOIN host ON host.host_id = ifnull(own.host_id, replica.server_id)
+LEFT JOIN port_server AS kept ON kept.server_id = canonical_id
+JOIN host AS canonical ON canonical.host_id = ifnull(kept.host_id, canonical_id)
 """
 
 
 def list_replicas(connection: apsw.Connection) -> list[ReplicaRow]:
     """Return every replica, grouped by canonical host."""
-    rows = connection.execute(f"{_ROWS} ORDER BY canonical.host, host.host")
+    rows = connection.execute(f"{_ROWS} ORDER BY 4, 2")
     return [ReplicaRow(*row) for row in rows]
 
 
@@ -95,16 +111,23 @@ def count_waiting(connection: apsw.Connection) -> dict[WaitsFor, int]:
     return dict(rows)
 
 
-def of_host(connection: apsw.Connection, host_id: int) -> ReplicaRow | None:
+def of_host(connection: apsw.Connection, server_id: int) -> ReplicaRow | None:
     """Return the row of a host, None if it is no replica."""
-    row = connection.execute(f"{_ROWS} WHERE replica.host_id = ?", (host_id,)).fetchone()
+    row = connection.execute(f"{_ROWS} WHERE replica.server_id = ?", (server_id,)).fetchone()
     return ReplicaRow(*row) if row else None
 
 
 def copies_of(connection: apsw.Connection, canonical_id: int, limit: int) -> list[str]:
     """Return names of the replicas of a host."""
-    sql = "SELECT host FROM replica JOIN host USING (host_id) WHERE canonical_id = ? ORDER BY 1"
-    return [name for (name,) in connection.execute(f"{sql} LIMIT ?", (canonical_id, limit))]
+    rows: list[Any] = connection.execute(_COPIES, (canonical_id, limit)).fetchall()
+    return [name for (name,) in rows]
+
+
+_COPIES: Final = """
+SELECT ifnull(name, host) FROM replica LEFT JOIN port_server USING (server_id)
+JOIN host ON host.host_id = ifnull(port_server.host_id, replica.server_id)
+WHERE canonical_id = ? ORDER BY 1 LIMIT ?
+"""
 
 
 _STAYS: Final = f"""
@@ -112,7 +135,7 @@ canonical_id = ?2 AND (status = ?3 OR status IN {RESTING_LIST} AND ?3 IN {RESTIN
 """
 
 _PUT: Final = f"""
-INSERT INTO replica (host_id, canonical_id, status, reason, since, look_at, waits_for)
+INSERT INTO replica (server_id, canonical_id, status, reason, since, look_at, waits_for)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO UPDATE SET
     since = iif(status = ?3 AND canonical_id = ?2, since, ?5),
     sampled = iif({_STAYS}, sampled, 0), agreed = iif({_STAYS}, agreed, 0),
@@ -126,7 +149,7 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO UPDATE SET
 
 def put_replica(
     connection: apsw.Connection,
-    host_id: int,
+    server_id: int,
     canonical_id: int,
     status: Status,
     reason: str,
@@ -139,40 +162,40 @@ def put_replica(
 
     Samples and comparisons stay between `pruned` and `partly`.
     """
-    connection.execute(_PUT, (host_id, canonical_id, status, reason, now, look_at, waits_for))
+    connection.execute(_PUT, (server_id, canonical_id, status, reason, now, look_at, waits_for))
 
 
-def drop_replica(connection: apsw.Connection, host_id: int) -> None:
+def drop_replica(connection: apsw.Connection, server_id: int) -> None:
     """Delete a replica; resume its pages first."""
-    connection.execute("DELETE FROM replica WHERE host_id = ?", (host_id,))
+    connection.execute("DELETE FROM replica WHERE server_id = ?", (server_id,))
 
 
 def put_sample(
-    connection: apsw.Connection, host_id: int, *, sampled: int, agreed: int, lag_s: float | None
+    connection: apsw.Connection, server_id: int, *, sampled: int, agreed: int, lag_s: float | None
 ) -> None:
     """Add results of sampled pages of a replica; they are not awaited any more."""
     connection.execute(
         "UPDATE replica SET sampled = sampled + ?1, agreed = agreed + ?2,"
         " sampled_at = iif(awaited > ?1, sampled_at, 0), awaited = max(awaited - ?1, 0),"
-        " lag_s = coalesce(max(lag_s, ?3), lag_s, ?3) WHERE host_id = ?4",
-        (sampled, agreed, lag_s, host_id),
+        " lag_s = coalesce(max(lag_s, ?3), lag_s, ?3) WHERE server_id = ?4",
+        (sampled, agreed, lag_s, server_id),
     )
 
 
 def start_sample(
-    connection: apsw.Connection, host_id: int, count: int, *, now: float, look_at: float
+    connection: apsw.Connection, server_id: int, count: int, *, now: float, look_at: float
 ) -> None:
     """Store that pages of a replica were resumed to be compared, and when the next ones are."""
     connection.execute(
         "UPDATE replica SET sampled_at = ?2, awaited = awaited + ?3, look_at = ?4"
-        " WHERE host_id = ?1",
-        (host_id, now, count, look_at),
+        " WHERE server_id = ?1",
+        (server_id, now, count, look_at),
     )
 
 
 def put_agreement(
     connection: apsw.Connection,
-    host_id: int,
+    server_id: int,
     *,
     twins: int,
     agreeing: int,
@@ -181,17 +204,17 @@ def put_agreement(
 ) -> None:
     """Store how many pages of a host agree with their twins; see `ReplicaRow`."""
     connection.execute(
-        "UPDATE replica SET twins = ?, agreeing = ?, differing = ?, root = ? WHERE host_id = ?",
-        (twins, agreeing, differing, root, host_id),
+        "UPDATE replica SET twins = ?, agreeing = ?, differing = ?, root = ? WHERE server_id = ?",
+        (twins, agreeing, differing, root, server_id),
     )
 
 
-def reset_samples(connection: apsw.Connection, host_id: int) -> None:
+def reset_samples(connection: apsw.Connection, server_id: int) -> None:
     """Clear the sample results of a pruned replica, and make the next sample due."""
     connection.execute(
         "UPDATE replica SET sampled = 0, agreed = 0, lag_s = NULL, sampled_at = 0, awaited = 0,"
-        " look_at = 0 WHERE host_id = ? AND status = 'pruned'",
-        (host_id,),
+        " look_at = 0 WHERE server_id = ? AND status = 'pruned'",
+        (server_id,),
     )
 
 
@@ -208,13 +231,14 @@ def all_allowed(connection: apsw.Connection) -> bool:
     return meta.get(connection, _ALL_AT_ONCE) == "yes"
 
 
-def prefer(connection: apsw.Connection, host_id: int) -> None:
+def prefer(connection: apsw.Connection, server_id: int) -> None:
     """Prefer a host over all other hosts of its group of replicas."""
-    connection.execute(
-        "UPDATE host SET preferred = 0 WHERE host_id IN (SELECT host_id FROM replica"
-        " WHERE canonical_id = ?1 UNION SELECT canonical_id FROM replica WHERE host_id = ?1"
-        " UNION SELECT other.host_id FROM replica JOIN replica AS other USING (canonical_id)"
-        " WHERE replica.host_id = ?1)",
-        (host_id,),
-    )
-    connection.execute("UPDATE host SET preferred = 1 WHERE host_id = ?", (host_id,))
+    for table, key in (("host", "host_id"), ("port_server", "server_id")):
+        connection.execute(
+            f"UPDATE {table} SET preferred = 0 WHERE {key} IN (SELECT server_id FROM replica"
+            " WHERE canonical_id = ?1 UNION SELECT canonical_id FROM replica WHERE server_id = ?1"
+            " UNION SELECT other.server_id FROM replica JOIN replica AS other USING (canonical_id)"
+            " WHERE replica.server_id = ?1)",
+            (server_id,),
+        )
+        connection.execute(f"UPDATE {table} SET preferred = 1 WHERE {key} = ?", (server_id,))

@@ -19,10 +19,10 @@ SELECT max(page_id) FROM (SELECT DISTINCT page_id FROM hint WHERE page_id > ? OR
 """
 
 _REPORTED: Final = f"""
-SELECT page.host_id, hint.hint_source_id, page.page_id, hint.last_at, hint.heard_at,
+SELECT own.server_id, hint.hint_source_id, page.page_id, hint.last_at, hint.heard_at,
        ifnull(twin.last_change_at, 0) > own.compared_at, ifnull(twin.last_visit_at, 0)
 FROM hint CROSS JOIN page USING (page_id) JOIN page_twin AS own USING (page_id)
-JOIN page AS twin ON twin.page_id = own.twin_id JOIN replica ON replica.host_id = page.host_id
+JOIN page AS twin ON twin.page_id = own.twin_id JOIN replica ON replica.server_id = own.server_id
 WHERE hint.page_id > ? AND hint.page_id <= ? AND page.state = 'suspended'
   AND own.verdict = 'agrees' AND hint.last_at > own.visited_at AND status IN {RESTING_LIST}
 ORDER BY hint.page_id
@@ -30,7 +30,7 @@ ORDER BY hint.page_id
 
 
 class ReportedSlice(NamedTuple):
-    """Reported pages by host_id, and the last page_id that was looked at; None: all were."""
+    """Reported pages by server_id, and the last page_id that was looked at; None: all were."""
 
     pages: list[tuple[int, ReportedPage]]
     last: int | None
@@ -39,15 +39,15 @@ class ReportedSlice(NamedTuple):
 def reported(
     connection: apsw.Connection, sources: Collection[int], after: int, limit: int
 ) -> ReportedSlice:
-    """Return the pages at rest among the next pages with a hint of some sources."""
+    """Return the pages at rest among the next pages with a hint of some sources, by server."""
     last = connection.execute(_SLICE, (after, limit)).get
     if last is None:
         return ReportedSlice([], None)
     rows: list[Any] = connection.execute(_REPORTED, (after, last)).fetchall()
     return ReportedSlice(
         [
-            (host_id, ReportedPage(page_id, changed_at, heard_at, bool(twin_changed), visited_at))
-            for host_id, source, page_id, changed_at, heard_at, twin_changed, visited_at in rows
+            (server_id, ReportedPage(page_id, changed_at, heard_at, bool(twin_changed), visited_at))
+            for server_id, source, page_id, changed_at, heard_at, twin_changed, visited_at in rows
             if source in sources
         ],
         last,

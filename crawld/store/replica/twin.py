@@ -14,6 +14,7 @@ import apsw
 from crawld.core.page import PageState
 from crawld.core.replica.agreement import PageVerdict
 from crawld.core.replica.sections import SectionState
+from crawld.store.frontier import server
 
 
 class TwinRow(NamedTuple):
@@ -27,7 +28,7 @@ class TwinRow(NamedTuple):
     """
 
     page_id: int
-    host_id: int
+    server_id: int
     twin_id: int
     verdict: PageVerdict
     digest: bytes | None
@@ -40,7 +41,7 @@ class TwinRow(NamedTuple):
 _TURNS: Final = "?4 IN ('differs', 'repeated') AND twin_id = ?3 AND agreed > 0"
 
 _PUT: Final = f"""
-INSERT INTO page_twin (page_id, host_id, twin_id, verdict, digest, visited_at, compared_at, lag_s,
+INSERT INTO page_twin (page_id, server_id, twin_id, verdict, digest, visited_at, compared_at, lag_s,
                        visit_at, agreed)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?4 = 'agrees')
 ON CONFLICT DO UPDATE SET
@@ -90,24 +91,24 @@ class ComparedPage(NamedTuple):
     twin_found_at: float
 
 
-_COMPARED: Final = """
+_COMPARED: Final = f"""
 SELECT own.page_id, page.url, page.state, verdict, compared_at, agreed, turns, turned_at,
        released_at IS NOT NULL,
        page.retry_at IS NULL AND own.visited_at >= ifnull(page.last_visit_at, 0),
        ifnull(twin.last_change_at, 0) > compared_at,
-       twin.host_id = ?2 AND twin.state = 'visited' AND twin.version_id IS NOT NULL,
+       {server.of_page("twin")} = ?2 AND twin.state = 'visited' AND twin.version_id IS NOT NULL,
        (SELECT count(*) FROM visit WHERE visit.page_id = twin.page_id AND visited_at >= ?5),
        twin.discovered_at
-FROM page_twin AS own INDEXED BY page_twin_host
+FROM page_twin AS own INDEXED BY page_twin_server
 JOIN page ON page.page_id = own.page_id JOIN page AS twin ON twin.page_id = own.twin_id
-WHERE own.host_id = ?1 AND own.page_id > ?3 AND page.state <> 'gone' AND page.state <> 'excluded'
+WHERE own.server_id = ?1 AND own.page_id > ?3 AND page.state <> 'gone' AND page.state <> 'excluded'
 ORDER BY own.page_id LIMIT ?4
 """
 
 
 def compared_pages(
     connection: apsw.Connection,
-    host_id: int,
+    server_id: int,
     canonical_id: int,
     after: int,
     limit: int,
@@ -118,13 +119,13 @@ def compared_pages(
 
     Args:
         connection: the file.
-        host_id: the replica.
+        server_id: the replica.
         canonical_id: the canonical host.
         after: page_id of the last page before.
         limit: most pages.
         since: from when on visits of the twins are counted.
     """
-    rows = connection.execute(_COMPARED, (host_id, canonical_id, after, limit, since))
+    rows = connection.execute(_COMPARED, (server_id, canonical_id, after, limit, since))
     return [
         ComparedPage(
             *(page_id, url, PageState(state), PageVerdict(verdict)),
@@ -137,13 +138,13 @@ def compared_pages(
     ]
 
 
-def repeated_pages(connection: apsw.Connection, host_id: int, paths: int) -> list[int]:
+def repeated_pages(connection: apsw.Connection, server_id: int, paths: int) -> list[int]:
     """Return the pages that agree, and whose text stands on so many paths of their host."""
     rows = connection.execute(
-        "SELECT page_id FROM page_twin WHERE host_id = ?1 AND verdict = 'agrees' AND digest IN"
+        "SELECT page_id FROM page_twin WHERE server_id = ?1 AND verdict = 'agrees' AND digest IN"
         " (SELECT digest FROM page_twin INDEXED BY page_twin_digest"
-        "  WHERE host_id = ?1 AND digest IS NOT NULL GROUP BY digest HAVING count(*) >= ?2)",
-        (host_id, paths),
+        "  WHERE server_id = ?1 AND digest IS NOT NULL GROUP BY digest HAVING count(*) >= ?2)",
+        (server_id, paths),
     )
     return [page_id for (page_id,) in rows]
 
@@ -187,12 +188,12 @@ def release(connection: apsw.Connection, page_ids: Sequence[int], now: float) ->
     )
 
 
-def forget(connection: apsw.Connection, host_id: int, limit: int) -> int:
+def forget(connection: apsw.Connection, server_id: int, limit: int) -> int:
     """Delete comparisons of a host that is no replica any more; return how many."""
     connection.execute(
         "DELETE FROM page_twin WHERE page_id IN"
-        " (SELECT page_id FROM page_twin WHERE host_id = ? LIMIT ?)",
-        (host_id, limit),
+        " (SELECT page_id FROM page_twin WHERE server_id = ? LIMIT ?)",
+        (server_id, limit),
     )
     return connection.changes()
 
@@ -200,12 +201,12 @@ def forget(connection: apsw.Connection, host_id: int, limit: int) -> int:
 # --- sections ------------------------------------------------------------------------------------
 
 
-def section_states(connection: apsw.Connection, host_id: int) -> dict[str, SectionState]:
+def section_states(connection: apsw.Connection, server_id: int) -> dict[str, SectionState]:
     """Return what is remembered of the sections of a replica, by prefix."""
     rows = connection.execute(
         "SELECT prefix, deferring, returned, returned_at, returns FROM replica_section"
-        " WHERE host_id = ?",
-        (host_id,),
+        " WHERE server_id = ?",
+        (server_id,),
     )
     return {
         prefix: SectionState(bool(deferring), bool(returned), returned_at, returns)
@@ -214,13 +215,13 @@ def section_states(connection: apsw.Connection, host_id: int) -> dict[str, Secti
 
 
 def put_sections(
-    connection: apsw.Connection, host_id: int, states: Mapping[str, SectionState]
+    connection: apsw.Connection, server_id: int, states: Mapping[str, SectionState]
 ) -> None:
     """Store the states of sections of a replica."""
     connection.executemany(
         "INSERT OR REPLACE INTO replica_section VALUES (?, ?, ?, ?, ?, ?)",
         [
-            (host_id, prefix, one.deferring, one.returned, one.returned_at, one.returns)
+            (server_id, prefix, one.deferring, one.returned, one.returned_at, one.returns)
             for prefix, one in states.items()
         ],
     )
@@ -229,6 +230,6 @@ def put_sections(
 def count_returned(connection: apsw.Connection, since: float) -> int:
     """Return of how many replicas a section has returned since a time."""
     count: int = connection.execute(
-        "SELECT count(DISTINCT host_id) FROM replica_section WHERE returned_at > ?", (since,)
+        "SELECT count(DISTINCT server_id) FROM replica_section WHERE returned_at > ?", (since,)
     ).get
     return count

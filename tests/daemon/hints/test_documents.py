@@ -309,7 +309,7 @@ def set_interval(connection, every_s):
 def let_all_rest(connection):
     """Let all pages rest, as if each were the twin of itself."""
     connection.execute(
-        "INSERT INTO page_twin (page_id, host_id, twin_id, verdict, visited_at, compared_at)"
+        "INSERT INTO page_twin (page_id, server_id, twin_id, verdict, visited_at, compared_at)"
         " SELECT page_id, host_id, page_id, 'agrees', last_visit_at, last_visit_at FROM page"
     )
     connection.execute("UPDATE page SET state = 'suspended'")

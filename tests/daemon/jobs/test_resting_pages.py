@@ -38,8 +38,8 @@ class Resting(World):
         """Return how many pages of a host have each verdict."""
         return dict(
             self.mirror.rows(
-                "SELECT verdict, count(*) FROM page_twin JOIN host USING (host_id)"
-                " WHERE host = ? GROUP BY verdict",
+                "SELECT verdict, count(*) FROM page_twin JOIN port_server USING (server_id)"
+                " JOIN host USING (host_id) WHERE host = ? GROUP BY verdict",
                 host,
             )
         )

@@ -36,8 +36,8 @@ class PageAsking(BackgroundWork):
             queue.visit_until(page.page_id, AT_ONCE)
         self._state.schedule.wake(host.slot)
 
-    async def resume(self, host_id: int, host_name: str, page_ids: list[int]) -> None:
+    async def resume(self, host_name: str, page_ids: list[int]) -> None:
         """Let hidden pages be visited again."""
         for some in parts_of(page_ids, suspended_pages.SLICE):
-            resumed = await self._database.write(suspended_pages.resume, host_id, some)
+            resumed = await self._database.write(suspended_pages.resume, some)
             self._state.resume_pages(host_name, resumed)

@@ -130,7 +130,7 @@ class OriginHiding(BackgroundWork):
                     forgotten.append(row.page_id)
             if back:
                 await self._database.write(dust_page.drop, forgotten)
-                await self._asking.resume(origin.host_id, origin.host, back)
+                await self._asking.resume(origin.host, back)
                 resumed += len(back)
         return resumed
 

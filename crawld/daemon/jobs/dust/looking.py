@@ -83,7 +83,7 @@ class OriginLooks(BackgroundWork):
             for row in chosen.values()
         ]
         await self._database.write(dust_page.put, origin.origin_id, asked)
-        await self._asking.resume(origin.host_id, origin.host, list(chosen))
+        await self._asking.resume(origin.host, list(chosen))
         twins = 0
         for row in asked:
             page = self._database.look_up(dust_page.seen_page, row.url)

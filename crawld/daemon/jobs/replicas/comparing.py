@@ -11,6 +11,7 @@ from typing import NamedTuple
 import apsw
 
 from crawld.core.replica.agreement import MANY_PATHS, PageVerdict
+from crawld.core.replica.owners import without_port
 from crawld.core.revisit.due import AT_ONCE
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.jobs.replicas.resting import REST_FACTOR, WRITTEN_AT_ONCE
@@ -47,7 +48,7 @@ class ReplicaComparing(BackgroundWork):
         self._texts = TwinTexts(context)
 
     async def compare(self, wanted: Iterable[Wanted]) -> dict[int, int]:
-        """Compare pages of replicas, and store the results; return how many by host_id."""
+        """Compare pages of replicas, and store the results; return how many by server_id."""
         compared: dict[int, int] = {}
         for part in _together(wanted, twin_facts.AT_ONCE):
             results: list[tuple[_Facts, list[TwinRow]]] = []
@@ -57,8 +58,8 @@ class ReplicaComparing(BackgroundWork):
                 rows = await self._compare(facts, began_at)
                 if rows:
                     results.append((facts, rows))
-                    host_id = facts.row.host_id
-                    compared[host_id] = compared.get(host_id, 0) + len(rows)
+                    server_id = facts.row.server_id
+                    compared[server_id] = compared.get(server_id, 0) + len(rows)
             if results:
                 await self._database.write(_put_compared, results)
             for facts, rows in results:
@@ -79,7 +80,7 @@ class ReplicaComparing(BackgroundWork):
                 rows.append(
                     TwinRow(
                         one.page.page_id,
-                        facts.row.host_id,
+                        facts.row.server_id,
                         one.twin.page_id,
                         found.comparison.verdict,
                         found.digest,
@@ -93,7 +94,7 @@ class ReplicaComparing(BackgroundWork):
     def _visit_twins(self, facts: _Facts, rows: Sequence[TwinRow]) -> None:
         """Let the twins of sampled pages be visited next, which decides the comparisons."""
         waiting = [facts.released.get(row.page_id) for row in rows if _waits_for_twin(row)]
-        host = self._state.hosts.get(facts.row.canonical_host)
+        host = self._state.hosts.get(without_port(facts.row.canonical_host))
         if host is None or not any(waiting):
             return
         for page in waiting:
@@ -124,7 +125,7 @@ def _read_facts(connection: apsw.Connection, wanted: Sequence[Wanted]) -> list[_
     return [
         _Facts(
             row,
-            replica_pages.origins_of_pair(connection, (row.host_id, row.canonical_id)),
+            replica_pages.origins_of_pair(connection, (row.server_id, row.canonical_id)),
             twin_facts.twin_facts(connection, page_ids, row.canonical_id),
             twin.released_pages(connection, page_ids),
         )
@@ -132,11 +133,11 @@ def _read_facts(connection: apsw.Connection, wanted: Sequence[Wanted]) -> list[_
     ]
 
 
-def _repeated(connection: apsw.Connection, host_ids: Sequence[int]) -> list[int]:
+def _repeated(connection: apsw.Connection, server_ids: Sequence[int]) -> list[int]:
     return [
         page_id
-        for host_id in host_ids
-        for page_id in twin.repeated_pages(connection, host_id, MANY_PATHS)
+        for server_id in server_ids
+        for page_id in twin.repeated_pages(connection, server_id, MANY_PATHS)
     ]
 
 
@@ -151,7 +152,7 @@ def _put_compared(
             lags = [one.lag_s for one in sampled if one.lag_s is not None]
             replica.put_sample(
                 connection,
-                facts.row.host_id,
+                facts.row.server_id,
                 sampled=len(sampled),
                 agreed=sum(one.verdict is PageVerdict.AGREES for one in sampled),
                 lag_s=max(lags, default=None),

@@ -15,7 +15,7 @@ import numpy as np
 from crawld.core.content.html import parse as parse_html
 from crawld.core.replica.hosts import Keys
 from crawld.core.replica.outlinks import linked_names, sketch_of
-from crawld.core.url import canonicalize, split_url, target_of
+from crawld.core.url import canonicalize, server_name, split_url, target_of
 from crawld.daemon.pacing import PacedReader
 from crawld.errors import InvalidUrlError
 from crawld.marks import Marks
@@ -74,25 +74,25 @@ class CopyReader:
         self._marks = marks
         self._facts: dict[int, CopyFacts] = {}
 
-    async def read(self, host_ids: Sequence[int]) -> dict[int, Keys]:
+    async def read(self, server_ids: Sequence[int]) -> dict[int, Keys]:
         """Read the new copies of hosts; return the sketch of the hosts that each links to."""
         begin = 0
-        while begin < len(host_ids):
-            wanted = host_ids[begin : begin + HOSTS_AT_ONCE]
-            before = [(host_id, self._facts.get(host_id, CopyFacts())) for host_id in wanted]
+        while begin < len(server_ids):
+            wanted = server_ids[begin : begin + HOSTS_AT_ONCE]
+            before = [(server_id, self._facts.get(server_id, CopyFacts())) for server_id in wanted]
             found = await self._paced.read(read_some, before, self._marks)
             self._facts.update(zip(wanted, found, strict=False))
             begin += len(found)
-        return {host_id: self._facts[host_id].linked for host_id in host_ids}
+        return {server_id: self._facts[server_id].linked for server_id in server_ids}
 
     def canonicals(self, numbers: Mapping[str, int]) -> dict[tuple[int, int], int]:
         """Return (from, to) host numbers to the pages that name the other as canonical."""
         return {
-            (host_id, to): count
-            for host_id, facts in self._facts.items()
+            (server_id, to): count
+            for server_id, facts in self._facts.items()
             if facts.canonicals
             for name, count in facts.counted().items()
-            if (to := numbers.get(name)) is not None and to != host_id
+            if (to := numbers.get(name)) is not None and to != server_id
         }
 
 
@@ -105,8 +105,8 @@ def read_some(
     """
     found: list[CopyFacts] = []
     copies = 0
-    for host_id, before in hosts:
-        found.append(read_facts(connection, host_id, before, marks))
+    for server_id, before in hosts:
+        found.append(read_facts(connection, server_id, before, marks))
         copies += len(set(found[-1].read) - set(before.read))
         if copies >= MOST_COPIES:
             break
@@ -114,10 +114,10 @@ def read_some(
 
 
 def read_facts(
-    connection: apsw.Connection, host_id: int, before: CopyFacts, marks: Marks
+    connection: apsw.Connection, server_id: int, before: CopyFacts, marks: Marks
 ) -> CopyFacts:
     """Return what the copies of a host say; reads those not read before; on a reader's thread."""
-    copies, pages = inputs.copies(connection, host_id, MOST_COPIES)
+    copies, pages = inputs.copies(connection, server_id, MOST_COPIES)
     known = set(before.read)
     canonicals = {at: name for _, at in copies if (name := before.canonicals.get(at)) is not None}
     names: set[str] = set()
@@ -160,5 +160,5 @@ def _examine(
         return None
     if target is None or target_of(target) != target_of(url):
         return None
-    name = split_url(target).host
-    return name if name != own else None
+    name = server_name(target)
+    return name if name != server_name(url) else None

@@ -17,7 +17,7 @@ class Decision:
         waits_for: what a held host waits for; None: it is not held.
     """
 
-    host_id: int
+    server_id: int
     canonical_id: int
     status: Status
     reason: str
@@ -25,7 +25,7 @@ class Decision:
 
     @classmethod
     def held(
-        cls, host_id: int, canonical_id: int, reason: str, waits_for: WaitsFor = "operator"
+        cls, server_id: int, canonical_id: int, reason: str, waits_for: WaitsFor = "operator"
     ) -> Decision:
         """Return the decision to hold a host."""
-        return cls(host_id, canonical_id, "held", reason, waits_for)
+        return cls(server_id, canonical_id, "held", reason, waits_for)

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import apsw
 import structlog
 
+from crawld.core.replica.owners import without_port
 from crawld.core.replica.verdict import PROBED_PATHS, PairEvidence, pages_to_probe
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.replica_leases import ReplicaLeases
@@ -21,7 +22,7 @@ from crawld.daemon.jobs.replicas.copies import CopyReader
 from crawld.daemon.jobs.replicas.decision import Decision
 from crawld.daemon.jobs.replicas.judged import JudgedPair
 from crawld.daemon.jobs.replicas.ledger import PairLedger
-from crawld.daemon.jobs.replicas.plan import PlanInput
+from crawld.daemon.jobs.replicas.plan import PlanInput, pair_of
 from crawld.daemon.jobs.replicas.planner import Planner
 from crawld.daemon.jobs.replicas.profiles import HostProfiles
 from crawld.daemon.jobs.replicas.resting import REST_FACTOR
@@ -33,7 +34,7 @@ from crawld.daemon.pacing import LoopSlices, PacedReader, parts_of
 from crawld.store.replica import inputs, replica
 from crawld.store.replica import pages as replica_pages
 from crawld.store.replica.inputs import Cursors, SourceHost
-from crawld.store.replica.pair import Pair, ordered_pair
+from crawld.store.replica.pair import Pair
 from crawld.store.replica.replica import RESTING, ReplicaRow
 
 log = structlog.get_logger(__name__)
@@ -119,7 +120,7 @@ class ReplicasJob(BackgroundWork):
                     min(max(last.version_id, 0) + SLICE, up_to.version_id),
                 )
                 pages = await self._paced.read(inputs.pages_between, last, step)
-                self._profiles.forget({page.host_id for page in pages})
+                self._profiles.forget({page.server_id for page in pages})
                 await self._workers.run(self._search.add, pages, abandon_on_cancel=True)
                 last = step
         self._cursors = up_to
@@ -130,7 +131,7 @@ class ReplicasJob(BackgroundWork):
         suspects = await self._workers.run(self._search.suspects, redirects, abandon_on_cancel=True)
         self._search.set_links(await self._copies.read(suspects))
         rows = await self._database.read(replica.list_replicas)
-        stale = {row.host_id: row.since for row in rows if row.status == "withdrawn"}
+        stale = {row.server_id: row.since for row in rows if row.status == "withdrawn"}
         stored = await self._ledger.load()
         return await self._workers.run(
             lambda: self._search.judge(
@@ -182,8 +183,8 @@ class ReplicasJob(BackgroundWork):
         for row in news.resumed:
             await self._sampling.resume(row)
         for row in news.dropped:
-            await self._sampling.forget(row.host_id)
-            await self._database.write(replica.drop_replica, row.host_id)
+            await self._sampling.forget(row.server_id)
+            await self._database.write(replica.drop_replica, row.server_id)
             log.info("replica_dropped", host=row.host, canonical=row.canonical_host)
         look_at = now + self._config().replicas.first_sample_s
         slices = LoopSlices()
@@ -202,16 +203,17 @@ class ReplicasJob(BackgroundWork):
             return
         self._asked |= {pair: evidence for pair, (evidence, _) in wanted.items()}
         names = {
-            host_id: name
+            server_id: name
             for pair, (evidence, _) in wanted.items()
-            for host_id, name in zip(pair, evidence.names, strict=True)
+            for server_id, name in zip(pair, evidence.names, strict=True)
         }
         for (one, other), (_, paths) in wanted.items():
             pages = await self._paced.read(replica_pages.shared_unvisited, one, other, paths)
-            for host_id, site_id in dict.fromkeys((page.host_id, page.site_id) for page in pages):
-                host = self._state.hosts.get(names[host_id])
+            for place in dict.fromkeys((page.server_id, page.site_id) for page in pages):
+                server_id, site_id = place
+                host = self._state.hosts.get(without_port(names[server_id]))
                 if host is not None and site_id in self._state.sites:
-                    first = [page.page_id for page in pages if page[:2] == (host_id, site_id)]
+                    first = [page.page_id for page in pages if page[:2] == place]
                     self._state.pages_of(host, site_id).add_new(first, soon=True)
             self._counts["asked"] += len(pages)
 
@@ -231,18 +233,18 @@ class _Changes(NamedTuple):
 
 
 def _changes(decisions: Sequence[Decision], rows: Sequence[ReplicaRow]) -> _Changes:
-    before = {row.host_id: row for row in rows}
-    after = {decision.host_id: decision for decision in decisions}
+    before = {row.server_id: row for row in rows}
+    after = {decision.server_id: decision for decision in decisions}
     found = _Changes([], [], [])
-    for host_id, row in before.items():
-        decision = after.get(host_id)
+    for server_id, row in before.items():
+        decision = after.get(server_id)
         moved = decision is None or decision.canonical_id != row.canonical_id
         if row.status in RESTING and (moved or (decision and decision.status not in RESTING)):
             found.resumed.append(row)
         if decision is None and row.status != "withdrawn":
             found.dropped.append(row)
     for each in decisions:
-        stored = before.get(each.host_id)
+        stored = before.get(each.server_id)
         if not _is_stored(each, stored):
             found.changed.append((each, stored))
     return found
@@ -262,7 +264,7 @@ def _split_pairs(
     Args:
         decided: pairs that the operator has decided; the search may not know them.
     """
-    resting = {row.host_id for row in rows if row.status in RESTING}
+    resting = {row.server_id for row in rows if row.status in RESTING}
     found = {(pair.one_id, pair.other_id): pair for pair in judged}
     fresh = {
         pair: now
@@ -283,7 +285,7 @@ def _pairs(
     evidence: Iterable[Pair], decided: Iterable[Pair], rows: Iterable[ReplicaRow]
 ) -> set[Pair]:
     """Return all pairs of which the hosts are to be known."""
-    return {*evidence, *decided, *((row.host_id, row.canonical_id) for row in rows)}
+    return {*evidence, *decided, *((row.server_id, row.canonical_id) for row in rows)}
 
 
 def _pairs_to_ask(
@@ -294,8 +296,8 @@ def _pairs_to_ask(
     These are the pairs that more pages may decide, and those of which only pages rest, if they
     moved since they were asked.
     """
-    resting = {row.host_id for row in rows if row.status in RESTING}
-    partly = {ordered_pair(row.host_id, row.canonical_id) for row in rows if row.status == "partly"}
+    resting = {row.server_id for row in rows if row.status in RESTING}
+    partly = {pair_of(row) for row in rows if row.status == "partly"}
     known = {(pair.one_id, pair.other_id): pair.evidence for pair in found.promising}
     undecided = (pair for pair in found.undecided if not resting.intersection(pair))
     wanted: dict[Pair, tuple[PairEvidence, int]] = {}
@@ -313,7 +315,7 @@ def _log_status(decision: Decision, row: ReplicaRow | None) -> None:
     if row is None or (row.status, row.canonical_id) != (decision.status, decision.canonical_id):
         log.info(
             "replica_status_changed",
-            host_id=decision.host_id,
+            server_id=decision.server_id,
             canonical_id=decision.canonical_id,
             status=decision.status,
             why=decision.reason,
@@ -333,7 +335,7 @@ def _put_decisions(
     for decision in decisions:
         replica.put_replica(
             connection,
-            decision.host_id,
+            decision.server_id,
             decision.canonical_id,
             decision.status,
             decision.reason,
@@ -347,7 +349,7 @@ def _redirects(
     connection: apsw.Connection, hosts: list[SourceHost]
 ) -> tuple[dict[str, int], dict[tuple[int, int], int]]:
     """Return host numbers by name, and counts of redirects by pair; on a reader's thread."""
-    numbers = {host.host: host.host_id for host in hosts}
+    numbers = {host.host: host.server_id for host in hosts}
     return numbers, same_path_redirects(inputs.redirects(connection), numbers)
 
 

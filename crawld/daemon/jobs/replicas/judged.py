@@ -97,7 +97,7 @@ def judge_pairs(
     found = []
     for known in _columns(measure, measured, probability, np.flatnonzero(worth)):
         one, other = hosts[known.one], hosts[known.other]
-        there, back = (one.host_id, other.host_id), (other.host_id, one.host_id)
+        there, back = (one.server_id, other.server_id), (other.server_id, one.server_id)
         redirects, canonicals = ((kind.get(there, 0), kind.get(back, 0)) for kind in declared)
         evidence = PairEvidence(
             names=(one.host, other.host),

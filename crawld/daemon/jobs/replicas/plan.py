@@ -129,8 +129,8 @@ def _status(given: PlanInput, row: ReplicaRow) -> Status | None:
     if same is None:
         return None
     evidence = given.evidence.get(pair)
-    declares = evidence is not None and evidence.declares(pair.index(row.host_id))
-    may = _may_rest(given, row.host_id, row.canonical_id, row, copy_declares=declares)
+    declares = evidence is not None and evidence.declares(pair.index(row.server_id))
+    may = _may_rest(given, row.server_id, row.canonical_id, row, copy_declares=declares)
     return "pruned" if same and may else "partly"
 
 
@@ -190,7 +190,7 @@ def decide_group(
                 why = f"{there.name} and {here.name} may have different owners"
                 asked[copy] = Decision.held(copy, kept, why)
     held = [decision for copy, decision in asked.items() if copy not in found]
-    return sorted([*found.values(), *held], key=lambda decision: decision.host_id)
+    return sorted([*found.values(), *held], key=lambda decision: decision.server_id)
 
 
 def _may_rest(
@@ -235,7 +235,7 @@ def withdrawals(links: Mapping[Pair, bool], given: PlanInput) -> list[Decision]:
         ):
             compared = agreement.agreeing + agreement.differing
             why = f"{agreement.differing} of {compared} compared pages differ"
-            found.append(Decision(row.host_id, row.canonical_id, "withdrawn", why))
+            found.append(Decision(row.server_id, row.canonical_id, "withdrawn", why))
     return found
 
 
@@ -250,4 +250,4 @@ def _asks(pair: Pair, row: ReplicaRow | None, given: PlanInput) -> bool:
 
 def pair_of(row: ReplicaRow) -> Pair:
     """Return a replica and its canonical host as a pair."""
-    return ordered_pair(row.host_id, row.canonical_id)
+    return ordered_pair(row.server_id, row.canonical_id)

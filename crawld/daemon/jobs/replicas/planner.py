@@ -81,8 +81,8 @@ class Planner:
         groups = self._decide(part, links, moved, last if given.crowded == last.crowded else None)
         self._last = _Planned(pairs, part.profiles, given.crowded, links, groups)
         decisions = [decision for group in groups.values() for decision in group]
-        decided = {decision.host_id for decision in decisions}
-        decisions += [each for each in withdrawals(links, given) if each.host_id not in decided]
+        decided = {decision.server_id for decision in decisions}
+        decisions += [each for each in withdrawals(links, given) if each.server_id not in decided]
         confirmed = {
             host
             for pair, word in given.operator_words.items()
@@ -109,7 +109,7 @@ class Planner:
         for one, other in links:
             neighbors.setdefault(one, []).append(other)
             neighbors.setdefault(other, []).append(one)
-        rows = {row.host_id: row for row in given.replicas}
+        rows = {row.server_id: row for row in given.replicas}
         found: dict[tuple[int, ...], Sequence[Decision]] = {}
         for group in connected_groups(links):
             known = last.groups.get(group) if last and moved.isdisjoint(group) else None
@@ -155,7 +155,7 @@ def _known_pairs(given: PlanInput, rows: Mapping[Pair, ReplicaRow]) -> dict[Pair
 def _judged(row: ReplicaRow) -> tuple[object, ...]:
     """Return all of a replica that decides about it: not when it was sampled."""
     return (
-        row.host_id,
+        row.server_id,
         row.status,
         row.reason,
         row.twins,

@@ -5,14 +5,16 @@ Derived state: the pages of a host are summarized once after a start, and again 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from crawld.core.replica.canonical import HostProfile
-from crawld.core.replica.owners import crowded_domains, inlink_domains
+from crawld.core.replica.owners import crowded_domains, inlink_domains, without_port
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.jobs.replicas.search import ReplicaSearch
 from crawld.daemon.pacing import PacedReader
+from crawld.store.frontier import server
 from crawld.store.replica import inputs
 from crawld.store.replica.inputs import HostPageSummary, SourceHost
 from crawld.store.replica.pair import Pair
@@ -46,10 +48,10 @@ class HostProfiles(BackgroundWork):
         self._crowded: frozenset[str] = frozenset()
         self._crowded_among = 0
 
-    def forget(self, host_ids: Iterable[int]) -> None:
+    def forget(self, server_ids: Iterable[int]) -> None:
         """Forget the pages of hosts that were visited."""
-        for host_id in host_ids:
-            self._summaries.pop(host_id, None)
+        for server_id in server_ids:
+            self._summaries.pop(server_id, None)
 
     async def crowded(self, hosts: Sequence[SourceHost]) -> frozenset[str]:
         """Return the registrable domains that give names to anybody."""
@@ -68,7 +70,7 @@ class HostProfiles(BackgroundWork):
         for begin in range(0, len(partners.unknown), HOSTS_AT_ONCE):
             part = partners.unknown[begin : begin + HOSTS_AT_ONCE]
             self._summaries |= await self._paced.read(inputs.summarize_hosts, part)
-        names = await self._database.read(inputs.host_names, partners.named)
+        names = await self._database.read(server.names, partners.named)
         return await self._workers.run(
             self._profiles, hosts, partners, names, abandon_on_cancel=True
         )
@@ -78,11 +80,11 @@ class HostProfiles(BackgroundWork):
         for one, other in pairs:
             of.setdefault(one, set()).add(other)
             of.setdefault(other, set()).add(one)
-        linking = {host_id: self._search.linking_hosts(host_id) for host_id in of}
+        linking = {server_id: self._search.linking_hosts(server_id) for server_id in of}
         unknown = [
-            host.host_id
+            host.server_id
             for host in hosts
-            if host.host_id in of and host.host_id not in self._summaries
+            if host.server_id in of and host.server_id not in self._summaries
         ]
         return _Partners(of, linking, unknown, set(of).union(*linking.values()))
 
@@ -90,21 +92,28 @@ class HostProfiles(BackgroundWork):
         self, hosts: Sequence[SourceHost], partners: _Partners, names: Mapping[int, str]
     ) -> dict[int, HostProfile]:
         preferred = set(self._config().replicas.prefer)
+        servers = Counter(without_port(host.host) for host in hosts)
+        # The name of a host means its only server, whatever the port.
+        preferred |= {
+            host.host
+            for host in hosts
+            if (name := without_port(host.host)) in preferred and servers[name] == 1
+        }
         profiles = {}
         for host in hosts:
-            others = partners.of.get(host.host_id)
+            others = partners.of.get(host.server_id)
             if others is None:
                 continue
-            own = self._summaries[host.host_id]
-            linking = partners.linking[host.host_id]
-            profiles[host.host_id] = HostProfile(
+            own = self._summaries[host.server_id]
+            linking = partners.linking[host.server_id]
+            profiles[host.server_id] = HostProfile(
                 name=host.host,
                 preferred=host.preferred or host.host in preferred,
                 https=own.https,
                 first_seen_at=host.added_at,
                 inlinks=inlink_domains(
                     (names[at] for at in linking if at in names),
-                    (names[at] for at in (host.host_id, *others)),
+                    (names[at] for at in (host.server_id, *others)),
                 ),
                 pages=own.pages,
                 changed_at=own.changed_at,

@@ -90,7 +90,7 @@ class ReplicaResting(BackgroundWork):
             await self._database.write(_put_counts, part)
 
     async def _move(self, plans: Sequence[SectionPlan]) -> None:
-        rows = {plan.row.host_id: plan.row for plan in plans}
+        rows = {plan.row.server_id: plan.row for plan in plans}
         place: section_plan.PagePlace | None = section_plan.START
         while place is not None:
             moves, place = await self._paced.read(section_plan.find_moves, plans, place)
@@ -98,13 +98,13 @@ class ReplicaResting(BackgroundWork):
                 now = plans[0].now
                 visit_at = [now + self._rng.uniform(0.0, UNVISITED_S) for _ in part]
                 resumed = await self._database.write(_put_moves, part, now, visit_at)
-                for host_id, pages in resumed.items():
-                    self._state.resume_pages(rows[host_id].host, pages)
+                for server_id, pages in resumed.items():
+                    self._state.resume_pages(rows[server_id].slot_name, pages)
 
     async def _ask(self, plans: Sequence[SectionPlan]) -> None:
         """Let unvisited pages be visited soon that may let others of their section be deferred."""
         asked = {
-            plan.row.host: page_ids
+            plan.row.slot_name: page_ids
             for plan in plans
             if (page_ids := [page for one in plan.decisions.values() for page in one.ask])
         }
@@ -133,18 +133,18 @@ class ReplicaResting(BackgroundWork):
         for some in _together(parts):
             resumed = await self._database.write(_release, some, now)
             for one, pages in zip(some, resumed, strict=True):
-                self._state.resume_pages(one.row.host, pages)
+                self._state.resume_pages(one.row.slot_name, pages)
 
     async def resume(self, row: ReplicaRow, page_ids: Sequence[int]) -> None:
         """Resume visits to some pages of a replica."""
         for part in parts_of(page_ids, WRITTEN_AT_ONCE):
-            resumed = await self._database.write(replica_pages.resume, row.host_id, part)
-            self._state.resume_pages(row.host, resumed)
+            resumed = await self._database.write(replica_pages.resume, part)
+            self._state.resume_pages(row.slot_name, resumed)
 
     async def resume_all(self, row: ReplicaRow) -> None:
         """Resume visits to all pages of a replica."""
-        while resumed := await self._database.write(replica_pages.resume, row.host_id):
-            self._state.resume_pages(row.host, resumed)
+        while resumed := await self._database.write(replica_pages.resume_some, row.server_id):
+            self._state.resume_pages(row.slot_name, resumed)
 
 
 def _together(releases: Iterable[Release]) -> Iterator[list[Release]]:
@@ -168,14 +168,14 @@ def _put_counts(
     for plan, states in changed:
         replica.put_agreement(
             connection,
-            plan.row.host_id,
+            plan.row.server_id,
             twins=plan.twins,
             agreeing=plan.agreeing,
             differing=plan.differing,
             root=plan.root,
         )
         if states:
-            twin.put_sections(connection, plan.row.host_id, states)
+            twin.put_sections(connection, plan.row.server_id, states)
 
 
 def _put_moves(
@@ -194,7 +194,7 @@ def _put_moves(
         [
             TwinRow(
                 move.page_id,
-                move.host_id,
+                move.server_id,
                 move.twin_id,
                 PageVerdict.DEFERRED,
                 None,
@@ -210,10 +210,10 @@ def _put_moves(
     returning: dict[int, list[int]] = {}
     for move in moves:
         if move.to == "return":
-            returning.setdefault(move.host_id, []).append(move.page_id)
+            returning.setdefault(move.server_id, []).append(move.page_id)
     return {
-        host_id: replica_pages.resume(connection, host_id, page_ids)
-        for host_id, page_ids in returning.items()
+        server_id: replica_pages.resume(connection, page_ids)
+        for server_id, page_ids in returning.items()
     }
 
 
@@ -223,6 +223,6 @@ def _release(
     resumed = []
     for row, page_ids, look_at in releases:
         twin.release(connection, page_ids, now)
-        resumed.append(replica_pages.resume(connection, row.host_id, page_ids) if page_ids else [])
-        replica.start_sample(connection, row.host_id, len(page_ids), now=now, look_at=look_at)
+        resumed.append(replica_pages.resume(connection, page_ids) if page_ids else [])
+        replica.start_sample(connection, row.server_id, len(page_ids), now=now, look_at=look_at)
     return resumed

@@ -27,7 +27,6 @@ from crawld.daemon.jobs.replicas.comparing import ReplicaComparing
 from crawld.daemon.jobs.replicas.resting import REST_FACTOR, Release, ReplicaResting
 from crawld.daemon.pacing import PacedReader
 from crawld.store.changes import hint_source
-from crawld.store.frontier import packed_shared
 from crawld.store.replica import due_pages, inputs, packed_twins, reported, twin
 from crawld.store.replica import pair as replica_pair
 from crawld.store.replica.due_pages import HostPage
@@ -60,7 +59,7 @@ AUDIT_S: Final = 86_400.0
 
 
 _Audited = tuple[int, int, str]
-"""host_id, canonical_id and status of a replica."""
+"""server_id, canonical_id and status of a replica."""
 
 
 class ReplicaSampling(BackgroundWork):
@@ -92,11 +91,12 @@ class ReplicaSampling(BackgroundWork):
 
     async def _compare_reported(self, rows: Iterable[ReplicaRow], now: float) -> None:
         """Resume pages that seem to have changed without their twins, by what a source reports."""
-        resting = {row.host_id: row for row in rows if row.status in RESTING}
+        resting = {row.server_id: row for row in rows if row.status in RESTING}
+        names = {row.slot_name for row in resting.values()}
         sources = {
             source.hint_source_id
             for source in await self._database.read(hint_source.list_sources)
-            if source.host_id in resting and not is_indirect(source.kind, trust_of(source))
+            if source.host in names and not is_indirect(source.kind, trust_of(source))
         }
         found: dict[int, list[ReportedPage]] = {}
         after: int | None = 0 if sources else None
@@ -104,12 +104,12 @@ class ReplicaSampling(BackgroundWork):
             pages, after = await self._paced.read(
                 reported.reported, sources, after, REPORTED_HINTS_AT_ONCE
             )
-            for host_id, page in pages:
-                found.setdefault(host_id, []).append(page)
+            for server_id, page in pages:
+                found.setdefault(server_id, []).append(page)
         await self._resting.release(
             [
-                Release(resting[host_id], page_ids, resting[host_id].look_at)
-                for host_id, pages in found.items()
+                Release(resting[server_id], page_ids, resting[server_id].look_at)
+                for server_id, pages in found.items()
                 if (page_ids := reported_to_sample(pages, now))
             ]
         )
@@ -126,7 +126,7 @@ class ReplicaSampling(BackgroundWork):
         new = [row for row in rows if _audited(row) not in self._audited]
         known = [row for row in rows if _audited(row) in self._audited]
         unaudited = [row for row in rows if self._is_unaudited(row, now)]
-        changed = {row.host_id for row in new}
+        changed = {row.server_id for row in new}
         await self._unpack(row for row in unaudited if row.status == "pruned")
         async for some in self._pages(new, due_pages.uncompared):
             changed |= set(await self._comparing.compare(some))
@@ -135,22 +135,22 @@ class ReplicaSampling(BackgroundWork):
         async for some in self._pages(unaudited, due_pages.restless):
             for row, page_ids in some:
                 await self._resting.resume(row, page_ids)
-                changed.add(row.host_id)
+                changed.add(row.server_id)
         self._audited |= {_audited(row): now for row in unaudited}
         changed |= set(
             await self._comparing.compare(
-                (row, visited[row.host_id]) for row in known if row.host_id in visited
+                (row, visited[row.server_id]) for row in known if row.server_id in visited
             )
         )
         await self._resting.release(
             [
-                Release(row, deferred[row.host_id], row.look_at)
+                Release(row, deferred[row.server_id], row.look_at)
                 for row in rows
-                if row.host_id in deferred
+                if row.server_id in deferred
             ]
         )
         await self._resting.settle(
-            [row for row in rows if row.host_id in changed or row.look_at <= now], effort
+            [row for row in rows if row.server_id in changed or row.look_at <= now], effort
         )
 
     async def _unpack(self, rows: Iterable[ReplicaRow]) -> None:
@@ -162,10 +162,10 @@ class ReplicaSampling(BackgroundWork):
         }
         for row in rows:
             last = 0
-            await self._database.write(packed_shared.draw, row.host_id)
-            while block_id := await self._paced.read(packed_twins.next_block, row.host_id, last):
+            await self._database.write(packed_twins.draw, row.server_id)
+            while block_id := await self._paced.read(packed_twins.next_block, row.server_id, last):
                 last = block_id
-                block = TwinBlock(block_id, row.canonical_id, importance)
+                block = TwinBlock(block_id, row.host, row.canonical_id, importance)
                 [made] = await self._database.write_each(packed_twins.unpack_in_parts, [block])
                 if isinstance(made, Exception):
                     raise made
@@ -179,7 +179,7 @@ class ReplicaSampling(BackgroundWork):
         """Yield pages of replicas, some of all of them at a time."""
         left = [(row, 0) for row in rows]
         while left:
-            pairs = [(row.host_id, row.canonical_id, after) for row, after in left]
+            pairs = [(row.server_id, row.canonical_id, after) for row, after in left]
             found = await self._paced.read(due_pages.find_each, find, pairs, PAGES_AT_ONCE)
             yield [(row, page_ids) for (row, _), page_ids in zip(left, found, strict=False)]
             if sum(map(len, found)) < PAGES_AT_ONCE:
@@ -209,15 +209,15 @@ class ReplicaSampling(BackgroundWork):
     async def grant_leases(self, rows: list[ReplicaRow]) -> None:
         """Grant leases to replicas that are certain and fresh."""
         certain = await self._database.read(replica_pair.certain_replicas)
-        self._leases.grant(row for row in rows if row.host_id in certain and _is_reliable(row))
+        self._leases.grant(row for row in rows if row.server_id in certain and _is_reliable(row))
 
     async def resume(self, row: ReplicaRow) -> None:
         """Resume visits to all pages of a host that is no replica of this canonical host now."""
         await self._resting.resume_all(row)
 
-    async def forget(self, host_id: int) -> None:
+    async def forget(self, server_id: int) -> None:
         """Delete the comparisons of a host that is no replica any more."""
-        while await self._database.write(twin.forget, host_id, FORGOTTEN_AT_ONCE):
+        while await self._database.write(twin.forget, server_id, FORGOTTEN_AT_ONCE):
             pass
 
 
@@ -232,7 +232,7 @@ def _concerned(
     Args:
         moved: hosts of which pages were visited, or are due.
     """
-    resting = {row.host_id: row for row in rows if row.status in RESTING}
+    resting = {row.server_id: row for row in rows if row.status in RESTING}
     still = {
         known: at
         for known, at in audited.items()
@@ -240,8 +240,8 @@ def _concerned(
     }
     concerned = [
         row
-        for host_id, row in resting.items()
-        if host_id in moved or row.look_at <= now or _is_unaudited(row, still, now)
+        for server_id, row in resting.items()
+        if server_id in moved or row.look_at <= now or _is_unaudited(row, still, now)
     ]
     return len(resting), still, concerned
 
@@ -253,7 +253,7 @@ def _is_unaudited(row: ReplicaRow, audited: Mapping[_Audited, float], now: float
 def _by_host(pages: Iterable[HostPage]) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     for page in pages:
-        found.setdefault(page.host_id, []).append(page.page_id)
+        found.setdefault(page.server_id, []).append(page.page_id)
     return found
 
 
@@ -272,10 +272,12 @@ def _together(rows: Iterable[ReplicaRow]) -> Iterator[list[ReplicaRow]]:
 
 
 def _audited(row: ReplicaRow) -> _Audited:
-    return row.host_id, row.canonical_id, row.status
+    return row.server_id, row.canonical_id, row.status
 
 
 def _is_reliable(row: ReplicaRow) -> bool:
     if row.status != "pruned" or row.lag_s is None:
         return False
+    if not row.alone:
+        return False  # the turns of a host are for all of its servers
     return row.agreed == row.sampled >= MIN_AGREEING and row.lag_s <= LEAST_LAG_S

@@ -43,7 +43,7 @@ from crawld.core.replica.names import NameTable, registered_label
 from crawld.core.replica.near_names import name_order, near_pairs
 from crawld.core.replica.page_table import PageColumns, PageTable
 from crawld.core.replica.vectors import Floats
-from crawld.core.url import split_url, target_of
+from crawld.core.url import server_name, target_of
 from crawld.daemon.jobs.replicas.judged import Counts, JudgedPair, judge_pairs, undecided_pairs
 from crawld.store.replica.inputs import FetchedPage, Redirect, SourceHost
 
@@ -151,7 +151,7 @@ class ReplicaSearch:
         self._table.add(
             PageColumns(
                 np.array([page.page_id for page in pages], dtype=np.int64),
-                np.array([page.host_id for page in pages], dtype=np.int64),
+                np.array([page.server_id for page in pages], dtype=np.int64),
                 np.array([self._location(page.url) for page in pages], dtype=np.uint64),
                 np.array([_signature(page.cleaned_digest) for page in pages], dtype=np.uint64),
                 keys[:, 0],
@@ -162,8 +162,8 @@ class ReplicaSearch:
         )
         for page in pages:
             source = page.referrer_host_id
-            if source is not None and source != page.host_id:
-                self._linked_from.setdefault(page.host_id, set()).add(source)
+            if source is not None and source != page.server_id:
+                self._linked_from.setdefault(page.server_id, set()).add(source)
 
     def _location(self, url: str) -> int:
         """Return the key of where a page is; remember that of a root page."""
@@ -176,9 +176,9 @@ class ReplicaSearch:
         """Set the keys of the host names that each of some hosts links to."""
         self._links.update(links)
 
-    def linking_hosts(self, host_id: int) -> frozenset[int]:
+    def linking_hosts(self, server_id: int) -> frozenset[int]:
         """Return the other hosts on which links to a host were found first."""
-        return frozenset(self._linked_from.get(host_id, ()))
+        return frozenset(self._linked_from.get(server_id, ()))
 
     def suspects(self, redirects: Iterable[tuple[int, int]] = ()) -> list[int]:
         """Return hosts of candidate pairs with new copies since they were last returned."""
@@ -210,7 +210,7 @@ class ReplicaSearch:
             stored: pairs that are judged even if no list holds them any more.
         """
         self._merge()
-        ids = np.array([host.host_id for host in hosts], dtype=np.int64)
+        ids = np.array([host.server_id for host in hosts], dtype=np.int64)
         known = self._hosts(hosts, ids, redirects, canonicals, stale_before)
         begins, background = self._background(known)
         if self._names is None or begins or self._names.names != known.names:
@@ -409,12 +409,12 @@ def _measure(measure: HostFeatures, keys: Ids) -> PairFeatures:
 
 
 def same_path_redirects(
-    redirects: Iterable[Redirect], host_ids: Mapping[str, int]
+    redirects: Iterable[Redirect], server_ids: Mapping[str, int]
 ) -> dict[tuple[int, int], int]:
-    """Count pages that redirect to the same path of another host, by (from, to) host numbers."""
+    """Count pages that redirect to the same path of another server, by (from, to) numbers."""
     counts: dict[tuple[int, int], int] = {}
-    for host_id, url, target in redirects:
-        to = host_ids.get(split_url(target).host)
-        if to is not None and to != host_id and target_of(target) == target_of(url):
-            counts[host_id, to] = counts.get((host_id, to), 0) + 1
+    for server_id, url, target in redirects:
+        to = server_ids.get(server_name(target))
+        if to is not None and to != server_id and target_of(target) == target_of(url):
+            counts[server_id, to] = counts.get((server_id, to), 0) + 1
     return counts

@@ -139,7 +139,7 @@ class SectionPlan:
     tree: SectionTree = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tree = SectionTree(self.row.host_id, self.now, self.states)
+        self.tree = SectionTree(self.row.server_id, self.now, self.states)
         self.look_at = self.row.look_at
 
     @property
@@ -231,7 +231,7 @@ class SectionPlan:
 class PageMove(NamedTuple):
     """A page of a replica whose state is to change; `twin_id` is that of a page to be deferred."""
 
-    host_id: int
+    server_id: int
     page_id: int
     to: Literal["rest", "defer", "return"]
     twin_id: int = 0
@@ -255,7 +255,7 @@ def count_pages(
     while place.plan < len(plans) and left > 0:
         plan = plans[place.plan]
         if place == PagePlace(place.plan):
-            plan.states.update(twin.section_states(connection, plan.row.host_id))
+            plan.states.update(twin.section_states(connection, plan.row.server_id))
         found = _read(connection, plan, place, left, plan.now - COUNTED_DAYS * _DAY_S)
         _count(plan, found)
         if max(plan.row.pages, plan.twins) <= SLICE:
@@ -291,7 +291,7 @@ def _read(
 ) -> PageSlice:
     """Read the next pages of a replica; visits of their twins are counted since a time."""
     row = plan.row
-    pair = (row.host_id, row.canonical_id)
+    pair = (row.server_id, row.canonical_id)
     if place.in_unvisited:
         unvisited, last = due_pages.unvisited(connection, *pair, place.after, limit)
         return PageSlice([], unvisited, last, len(unvisited) if last is None else limit)
@@ -313,7 +313,7 @@ def _count(plan: SectionPlan, some: PageSlice) -> None:
 
 
 def _moves(plan: SectionPlan, some: PageSlice) -> list[PageMove]:
-    host_id = plan.row.host_id
+    server_id = plan.row.server_id
     moves = []
     for known in some.compared:
         page = _page_of(known)
@@ -325,13 +325,13 @@ def _moves(plan: SectionPlan, some: PageSlice) -> list[PageMove]:
             and (page_rests(page, found.state) or page_is_deferred(page, found.state))
         )
         if known.state is PageState.SUSPENDED and not rests:
-            moves.append(PageMove(host_id, known.page_id, "return"))
+            moves.append(PageMove(server_id, known.page_id, "return"))
         elif known.state is PageState.VISITED and rests and known.is_current:
-            moves.append(PageMove(host_id, known.page_id, "rest"))
+            moves.append(PageMove(server_id, known.page_id, "rest"))
     for unvisited in some.unvisited:
         found = plan.decision_of(unvisited.target)
         if found is not None and page_is_deferred(_unvisited(unvisited), found.state):
-            moves.append(PageMove(host_id, unvisited.page_id, "defer", unvisited.twin_id))
+            moves.append(PageMove(server_id, unvisited.page_id, "defer", unvisited.twin_id))
     return moves
 
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from crawld.core.replica.owners import without_port
 from crawld.core.replica.storm import STORM_SHARE, NewReplica, released
 from crawld.core.url import registrable_domain
 from crawld.daemon.jobs.replicas.decision import Decision
@@ -58,45 +59,49 @@ def limit_pruning(
         return [_hold(each, PRUNING_IS_OFF) for each in decisions]
     if limit.share is None:
         return list(decisions)
-    rows = {row.host_id: row for row in replicas}
+    rows = {row.server_id: row for row in replicas}
     new = {
-        each.host_id
+        each.server_id
         for each in decisions
         if each.status in RESTING
-        and each.host_id not in confirmed
-        and not ((row := rows.get(each.host_id)) is not None and row.status in RESTING)
+        and each.server_id not in confirmed
+        and not ((row := rows.get(each.server_id)) is not None and row.status in RESTING)
     }
     lately = [
-        registrable_domain(row.host)
+        registrable_domain(row.slot_name)
         for row in rows.values()
-        if row.status in RESTING and row.since > limit.since and row.host_id not in confirmed
+        if row.status in RESTING and row.since > limit.since and row.server_id not in confirmed
     ]
     may = released(
         [
             NewReplica(
-                host_id=host_id,
-                domain=registrable_domain(names[host_id]),
-                waiting_since=_held_since(rows.get(host_id)),
+                host_id=server_id,
+                domain=registrable_domain(without_port(names[server_id])),
+                waiting_since=_held_since(rows.get(server_id)),
             )
-            for host_id in new
+            for server_id in new
         ],
         hosts=hosts,
-        domain_hosts=Counter(registrable_domain(name) for name in names.values()) if new else {},
+        domain_hosts=_domain_counts(names.values()) if new else {},
         pruned_lately=lately,
         share=limit.share,
     )
     return [
-        Decision.held(each.host_id, each.canonical_id, WAITS_FOR_TURN, "turn")
-        if each.host_id in new and each.host_id not in may
+        Decision.held(each.server_id, each.canonical_id, WAITS_FOR_TURN, "turn")
+        if each.server_id in new and each.server_id not in may
         else each
         for each in decisions
     ]
 
 
+def _domain_counts(names: Iterable[str]) -> Counter[str]:
+    return Counter(registrable_domain(without_port(name)) for name in names)
+
+
 def _hold(decision: Decision, reason: str) -> Decision:
     if decision.status not in RESTING:
         return decision
-    return Decision.held(decision.host_id, decision.canonical_id, reason, "config")
+    return Decision.held(decision.server_id, decision.canonical_id, reason, "config")
 
 
 def _held_since(row: ReplicaRow | None) -> float | None:

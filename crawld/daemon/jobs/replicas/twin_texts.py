@@ -23,7 +23,7 @@ from crawld.core.content.twin import twin_digest, twin_text
 from crawld.core.content.volatile import VolatileRules
 from crawld.core.page import GOOD_COPY, Outcome
 from crawld.core.replica.agreement import PageVerdict, TwinComparison, TwinTimes, compare_twins
-from crawld.core.url import split_url, target_of
+from crawld.core.url import server_name, target_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.store.replica.twin_facts import ShownPage, TwinFacts
 from crawld.store.versions import version
@@ -182,7 +182,7 @@ def _compare_redirect(page: ShownPage, canonical_host: str) -> TwinComparison:
     leads = (
         to is not None
         and target_of(to) == target_of(page.url)
-        and split_url(to).host == canonical_host
+        and server_name(to) == canonical_host
     )
     return TwinComparison(PageVerdict.AGREES, 0.0) if leads else _NO_TEXT
 

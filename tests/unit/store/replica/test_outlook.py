@@ -57,19 +57,6 @@ def test_comparisons_count_before_stored_texts(file):
     assert found["/d"] == (Prospect.RESTS, False)
 
 
-def test_a_page_at_another_port_has_no_twin(file):
-    """Neither under the default port, nor does one there have a page of another port as twin."""
-    file.page("http://www.a.test:8080/b", digest=b"b")
-    file.page(f"{COPY}/g", digest=b"g")
-    file.page("http://a.test:8080/g", digest=b"g")
-    file.page("http://www.a.test:8080/g", digest=b"g")
-    found, _ = preview.preview(file.connection, OTHER_ID, ONE_ID, pages.BEFORE_FIRST)
-    by_url = {each.url: each.prospect for each in found}
-    assert by_url["http://www.a.test:8080/b"] is Prospect.ONLY_HERE
-    assert by_url[f"{COPY}/g"] is Prospect.ONLY_HERE
-    assert by_url["http://www.a.test:8080/g"] is Prospect.RESTS
-
-
 def test_a_long_list_is_read_in_slices(file, monkeypatch):
     monkeypatch.setattr(preview, "SLICE", 3)
     seen, after = [], pages.BEFORE_FIRST

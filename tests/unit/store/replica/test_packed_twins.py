@@ -36,7 +36,7 @@ def unpack(connection, importance=None):
     made, last = 0, 0
     while block_id := packed_twins.next_block(connection, COPY_ID, last):
         last = block_id
-        block = TwinBlock(block_id, KEPT_ID, importance or {})
+        block = TwinBlock(block_id, COPY, KEPT_ID, importance or {})
         made += finish(packed_twins.unpack_in_parts(connection, block))
     return made
 
@@ -80,4 +80,4 @@ def test_void_entries_become_no_rows(connection, pages):
 def test_a_block_that_is_gone_is_passed_over(connection, pages):
     pages(["a"], ["a"])
     assert unpack(connection) == 1
-    assert finish(packed_twins.unpack_in_parts(connection, TwinBlock(1, KEPT_ID))) == 0
+    assert finish(packed_twins.unpack_in_parts(connection, TwinBlock(1, COPY, KEPT_ID))) == 0

@@ -7,7 +7,7 @@ import pytest
 
 from crawld.core.replica.verdict import PairEvidence, VerdictLevel
 from crawld.store import visit
-from crawld.store.frontier import frontier
+from crawld.store.frontier import frontier, server
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.replica import inputs, pages, replica, twin
 from crawld.store.replica import pair as replica_pair
@@ -68,11 +68,11 @@ def test_pages_are_found_by_their_keys(connection, file):
     both(file, "/", "/a")
     file.prune()
     both(file, "/b")
-    costs = []
+    costs, twin_id = [], file.number(f"{KEPT}/a")
     connection.trace_v2(
         apsw.SQLITE_TRACE_PROFILE, lambda run: costs.append((run["sql"], run["stmt_status"]))
     )
-    assert pages.suspended_url(connection, OTHER_ID, f"{KEPT}/a") == f"{COPY}/a"
+    assert pages.suspended_url(connection, OTHER_ID, twin_id) == f"{COPY}/a"
     connection.trace_v2(0)
     of_pages = [cost for sql, cost in costs if "FROM page" in sql]
     assert len(of_pages) == 1
@@ -92,7 +92,7 @@ def test_sample_results_hold_for_one_canonical_host(connection, file):
     assert (row.sampled_at, row.look_at) == (AT + 50, AT + 99)
     replica.put_agreement(connection, OTHER_ID, twins=2, agreeing=2, differing=0, root=True)
     file.page("https://b.test/")
-    pages.resume(connection, OTHER_ID)
+    pages.resume_some(connection, OTHER_ID)
     for _ in range(2):
         replica.put_replica(connection, OTHER_ID, 3, "pruned", "why", now=AT + 60, look_at=AT + 70)
         [row] = replica.list_replicas(connection)
@@ -141,10 +141,10 @@ def test_pages_that_agree_are_suspended_and_resumed(connection, file):
     resting = {url for url, state in file.states().items() if state == "suspended"}
     assert resting == {f"{COPY}{path}" for path in ("/", "/a")}
     assert file.counted() == (1, 6, 2)
-    back = pages.resume(connection, OTHER_ID)
+    back = pages.resume_some(connection, OTHER_ID)
     assert [page.visited for page in back] == [True, True]
     assert file.states() == before
-    assert pages.resume(connection, OTHER_ID) == []
+    assert pages.resume_some(connection, OTHER_ID) == []
 
 
 def test_a_page_visited_since_its_comparison_does_not_rest(connection, file):
@@ -162,17 +162,17 @@ def test_more_pages_than_a_slice_are_resumed(connection, file):
     both(file, *paths)
     file.prune()
     assert file.counted() == (0, len(paths), len(paths))
-    first = pages.resume(connection, OTHER_ID)
+    first = pages.resume_some(connection, OTHER_ID)
     assert len(first) == pages.SLICE
-    assert len(pages.resume(connection, OTHER_ID)) == 20
+    assert len(pages.resume_some(connection, OTHER_ID)) == 20
 
 
 def test_only_a_suspended_page_stands_in(connection, file):
     both(file, "/", "/a")
-    assert pages.suspended_url(connection, OTHER_ID, f"{KEPT}/a") is None
+    assert pages.suspended_url(connection, OTHER_ID, file.number(f"{KEPT}/a")) is None
     file.prune()
-    assert pages.suspended_url(connection, OTHER_ID, f"{KEPT}/a") == f"{COPY}/a"
-    assert pages.suspended_url(connection, OTHER_ID, f"{KEPT}/b") is None
+    assert pages.suspended_url(connection, OTHER_ID, file.number(f"{KEPT}/a")) == f"{COPY}/a"
+    assert pages.suspended_url(connection, OTHER_ID, file.number(f"{COPY}/a")) is None
 
 
 def test_a_replica_with_reset_samples_is_due_at_once(connection, file):
@@ -252,15 +252,15 @@ def test_one_host_of_a_group_is_preferred(connection, file):
     file.prune()
     for host_id in (ONE_ID, OTHER_ID):
         replica.prefer(connection, host_id)
-        assert [row.host_id for row in inputs.hosts(connection) if row.preferred] == [host_id]
+        assert [row.server_id for row in inputs.hosts(connection) if row.preferred] == [host_id]
 
 
 def test_names_of_hosts_that_were_never_fetched(connection, file):
     both(file, "/")
-    assert inputs.host_names(connection, {ONE_ID, OTHER_ID, 999}) == {
+    assert server.names(connection, {ONE_ID, OTHER_ID, 999}) == {
         ONE_ID: "a.test", OTHER_ID: "www.a.test"
     }  # fmt: skip
-    assert inputs.host_names(connection, set()) == {}
+    assert server.names(connection, set()) == {}
 
 
 def test_pages_are_read_once_and_again_after_changes(connection, file):

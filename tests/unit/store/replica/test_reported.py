@@ -25,7 +25,7 @@ def test_pages_at_rest_save_as_many_visits_as_their_twins_get(file, connection, 
         file.visit(file.number(f"{KEPT}{path}"), b"new", AT + DAY_S)
     assert reported.saved_per_day(connection, OTHER_ID, AT + 2 * DAY_S) == 6 / 2
     assert reported.saved_per_day(connection, OTHER_ID, AT + 90 * DAY_S) == 0
-    pages.resume(connection, OTHER_ID)
+    pages.resume_some(connection, OTHER_ID)
     assert reported.saved_per_day(connection, OTHER_ID, AT + 2 * DAY_S) == 0
 
 
@@ -37,7 +37,7 @@ def test_what_many_pages_save_is_estimated_from_some(file, connection, monkeypat
 def test_a_report_of_a_page_at_rest_is_kept_for_the_job_and_no_policy_hears_of_it(file, connection):
     source = hint_source.ensure(connection, 1, OTHER_ID, "sitemap", f"{COPY}/map.xml", AT)
     ids = [file.number(f"{COPY}{path}") for path in ("/", "/a", "/b")]
-    pages.resume(connection, OTHER_ID, ids[:1])
+    pages.resume(connection, ids[:1])
     told = [PageHint(number, AT + 5, AT + 5) for number in ids]
     poll = PollResult(at=AT + 9, of_pages=told)
     accepted = hint.accept(connection, source.hint_source_id, poll)

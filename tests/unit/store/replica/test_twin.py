@@ -197,7 +197,7 @@ def test_a_deferred_page_is_visited_at_its_time(connection, file):
         replica.put_replica(connection, OTHER_ID, ONE_ID, status, "why", now=AT, look_at=AT)
         assert due_pages.deferred_until(connection, AT + DAY_S, 9) == found
     twin.release(connection, [page_id], AT + DAY_S)
-    [back] = pages.resume(connection, OTHER_ID, [page_id])
+    [back] = pages.resume(connection, [page_id])
     assert not back.visited
     assert due_pages.deferred_until(connection, AT + 99 * DAY_S, 9) == []
 
@@ -258,10 +258,3 @@ def test_sections_and_comparisons_are_forgotten_with_the_replica(connection, fil
     assert twin.forget(connection, OTHER_ID, 2) == 1
     replica.drop_replica(connection, OTHER_ID)
     assert twin.section_states(connection, OTHER_ID) == {}
-
-
-def test_a_page_at_another_port_has_no_twin(connection, file):
-    other_port = file.page("https://www.a.test:8443/a")
-    for page_id, found in ((other_port, []), (file.number(f"{COPY}/a"), [f"{KEPT}/a"])):
-        facts = twin_facts.twin_facts(connection, [page_id], ONE_ID)
-        assert [one.twin.url for one in facts] == found

@@ -44,7 +44,7 @@ def row(host_id, canonical_id, status="pruned", reason="the shorter name", **agr
 
 
 def decided(what):
-    return {each.host_id: (each.canonical_id, each.status) for each in plan(what)}
+    return {each.server_id: (each.canonical_id, each.status) for each in plan(what)}
 
 
 NAMES = ("a.com", "www.a.com", "m.a.com")
@@ -308,13 +308,13 @@ def storm(copies, hosts=200, **more):
 
 
 def pruned(what):
-    return {each.host_id for each in plan(what) if each.status in RESTING}
+    return {each.server_id for each in plan(what) if each.status in RESTING}
 
 
 def test_a_storm_of_verdicts_is_pruned_in_parts():
     assert len(pruned(storm(10))) == 10
     what = storm(30)
-    waiting = {each.host_id for each in plan(what) if each.waits_for == "turn"}
+    waiting = {each.server_id for each in plan(what) if each.waits_for == "turn"}
     assert len(pruned(what)) == 10
     assert pruned(what) | waiting == set(range(1, 60, 2))
     # Earlier replicas and confirmed pairs are not affected.
@@ -332,10 +332,10 @@ def test_a_storm_ends_by_itself_and_repeated_searches_do_not_hasten_it():
         now = 1_000.0 * (search // 3)
         what = replace(what, replicas=list(rows.values()), limit=StormLimit(since=now - 900.0))
         for each in plan(what):
-            before = rows.get(each.host_id)
+            before = rows.get(each.server_id)
             since = before.since if before and before.status == each.status else now
-            rows[each.host_id] = ReplicaRow(
-                each.host_id, what.profiles[each.host_id].name, each.canonical_id, "",
+            rows[each.server_id] = ReplicaRow(
+                each.server_id, what.profiles[each.server_id].name, each.canonical_id, "",
                 each.status, "", since, 0.0, 0, 0.0, 0, 0, None, 0, each.waits_for,
             )  # fmt: skip
         done = sum(row.status in RESTING for row in rows.values())
