@@ -302,6 +302,13 @@ MUTANTS = (
         ("tests/unit/store/replica/test_servers.py",),
     ),
     Mutant(
+        "a root page that waits for its twin is not known to differ",
+        "crawld/daemon/jobs/replicas/section_plan.py",
+        "            return None if self.row.root is None else bool(self.row.root)\n",
+        "            return None\n",
+        ("tests/unit/daemon/jobs/replicas/test_section_plan.py",),
+    ),
+    Mutant(
         "of a page that is a table of numbers, the numbers are noise",
         "crawld/core/content/twin.py",
         "    if len(noisy) <= MOST_NOISY * len(blocks.texts):\n",

@@ -172,8 +172,14 @@ class SectionPlan:
         self.differing += page.standing is Standing.DIFFERS or (
             page.standing is Standing.UNCOMPARED and not page.agreed_in_a_row
         )
-        if page.target == "/" and page.standing in (Standing.AGREES, Standing.DIFFERS):
-            self.root = page.standing is Standing.AGREES
+        if page.target == "/":
+            self.root = self._root_now(page.standing)
+
+    def _root_now(self, standing: Standing) -> bool | None:
+        """Return whether the root page agrees; as last known while it waits for its twin."""
+        if standing is Standing.UNCOMPARED:
+            return None if self.row.root is None else bool(self.row.root)
+        return None if standing is Standing.UNVISITED else standing is Standing.AGREES
 
     def decide(self) -> None:
         """Decide all sections, after all pages were counted."""
