@@ -71,6 +71,13 @@ MUTANTS = (
         _BELIEF_TESTS,
     ),
     Mutant(
+        "an open interval longer than all complete ones lasts to the last edge of the shape",
+        "crawld/core/change/scale.py",
+        "    return _with_tail(estimate, np.cumsum(begun[::-1])[::-1])\n",
+        "    return estimate\n",
+        ("tests/unit/core/change/test_scale.py",),
+    ),
+    Mutant(
         "the laboratory fits the models of a site to the year that is scored",
         "crawld/lab/scenario.py",
         "        past = self.histories.before(self.start)\n",

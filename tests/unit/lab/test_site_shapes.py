@@ -41,6 +41,12 @@ def test_index_is_not_below_the_others_where_changes_follow_a_timetable(name):
     assert [cell.seed for cell in cells] == [1, 1, 2, 2]
 
 
+def test_a_page_that_falls_silent_does_not_mislead_index_on_all_others():
+    """Two lively pages that fell silent made INDEX visit each page that was quiet for long."""
+    cell = next(iter(compare(["changing-pace"], pages=250, seeds=[2])))
+    assert cell.margin > -0.003
+
+
 def test_the_command_shows_the_margin(tmp_path):
     written = tmp_path / "shapes.json"
     asked = ["shapes", "--shape", "redesigns", "--pages", "20", "--json", str(written)]

@@ -88,3 +88,15 @@ def test_the_model_survives_storage():
     assert model.unchanged(records, at) == pytest.approx(1.0)
     with pytest.raises(ValueError, match="fit it again"):
         ScaleModel.from_dict({"weights": [1.0], "mass": [1.0]})
+
+
+def test_one_silence_longer_than_all_known_intervals_is_not_taken_for_ever():
+    """A lively page that falls silent is no evidence that intervals of 4,000 scales exist."""
+    histories, at = simulated_histories("poisson")
+    times = {str(page): histories.page(page) for page in range(len(histories))}
+    lively = np.arange(0.0, 60.0, 0.05) * DAY_S
+    times["lively"] = at - 160 * DAY_S + lively
+    silent = from_times(times)
+    shape = fit_scale(silent.changed_at, silent.offsets, at=at).shape
+    assert float(shape.second_moment()) < 6.0 * float(shape.mean()) ** 2
+    assert float(shape.residual_mean(100.0)) < 500.0
