@@ -78,6 +78,27 @@ MUTANTS = (
         ("tests/unit/core/change/test_scale.py",),
     ),
     Mutant(
+        "waiting never counts for less than at the start, however right the model is",
+        "crawld/core/revisit/waiting_share.py",
+        "        return max(told / (self.visits + _PRIOR_SHARE), SHARES[0])\n",
+        "        return max(told / (self.visits + _PRIOR_SHARE), ROUND_ROBIN_SHARE)\n",
+        ("tests/unit/core/revisit/test_waiting_share.py",),
+    ),
+    Mutant(
+        "a visit to a page that calmed down buys no more than its last pace promises",
+        "crawld/core/revisit/visit_value.py",
+        "        if growth is not None:\n",
+        "        if growth is None and share < 0.0:\n",
+        ("tests/unit/core/revisit/test_visit_value.py",),
+    ),
+    Mutant(
+        "the growth of the scale is not relative to what the shape promises",
+        "crawld/core/change/scale_growth.py",
+        "        growth[place] = np.log(mean / promised[place])\n",
+        "        growth[place] = np.log(mean / promised[-1])\n",
+        ("tests/unit/core/change/test_scale_growth.py",),
+    ),
+    Mutant(
         "the laboratory fits the models of a site to the year that is scored",
         "crawld/lab/scenario.py",
         "        past = self.histories.before(self.start)\n",

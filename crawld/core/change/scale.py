@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from crawld.core.change import renewal
 from crawld.core.change.record import DAY_S, WINDOWS_S, Records
+from crawld.core.change.scale_growth import WAITS, fit_growth
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -58,10 +59,13 @@ class ScaleModel:
     Attributes:
         weights: one for each of `FEATURES`; the result is the natural logarithm of seconds.
         shape: distribution of gap / scale, one row.
+        growth: logarithm of how the scale of a page grows until its next visit
+            (`scale_growth.py`).
     """
 
     weights: FloatArray
     shape: renewal.Renewal
+    growth: FloatArray
 
     def scale_s(self, records: Records) -> FloatArray:
         """Return the scale of each page, seconds, in the order of `records`."""
@@ -81,7 +85,11 @@ class ScaleModel:
 
     def as_dict(self) -> dict[str, list[float]]:
         """Return plain values for JSON."""
-        return {"weights": self.weights.tolist(), "mass": self.shape.mass.tolist()}
+        return {
+            "weights": self.weights.tolist(),
+            "mass": self.shape.mass.tolist(),
+            "growth": self.growth.tolist(),
+        }
 
     @classmethod
     def from_dict(cls, values: dict[str, list[float]]) -> ScaleModel:
@@ -91,9 +99,11 @@ class ScaleModel:
             ValueError: the number of features or bins is of another version.
         """
         weights, mass = np.array(values["weights"]), np.array(values["mass"])
-        if weights.shape != (len(FEATURES),) or mass.shape != (len(SHAPE_EDGES) - 1,):
+        growth = np.array(values.get("growth", ()))
+        sizes = (len(FEATURES),), (len(SHAPE_EDGES) - 1,), (len(WAITS),)
+        if (weights.shape, mass.shape, growth.shape) != sizes:
             raise ValueError("a scale model of another version; fit it again")
-        return cls(weights, renewal.Renewal(SHAPE_EDGES, mass))
+        return cls(weights, renewal.Renewal(SHAPE_EDGES, mass), growth)
 
 
 def _ages(records: Records, now: float) -> tuple[FloatArray, FloatArray]:
@@ -142,16 +152,19 @@ def fit_scale(changed_at: FloatArray, offsets: IntArray, *, at: float | FloatArr
     """
     events = _events(changed_at, offsets, at)
     rows = features(events.counts, events.gaps_s, events.known_s)
-    model = ScaleModel(_DEFAULT_WEIGHTS, renewal.Renewal(SHAPE_EDGES, _DEFAULT_SHAPE_MASS))
+    weights, shape = _DEFAULT_WEIGHTS, renewal.Renewal(SHAPE_EDGES, _DEFAULT_SHAPE_MASS)
     if changed_at.size == 0:
-        return model
+        return ScaleModel(weights, shape, np.zeros(len(WAITS)))
     for _ in range(_ROUNDS):
-        log_gap = _complete_gaps(events, _scales(rows, model.weights), model.shape)
+        log_gap = _complete_gaps(events, _scales(rows, weights), shape)
         length_s = np.clip(np.exp(log_gap), *_WEIGHT_RANGE_S)
         weight = events.weight * np.sqrt(length_s)
-        weights = _least_squares(rows, log_gap, weight / weight.mean())
-        model = ScaleModel(weights, _pooled_shape(events, _scales(rows, weights)))
-    return model
+        weight /= weight.mean()
+        weights = _least_squares(rows, log_gap, weight)
+        shape = _pooled_shape(events, _scales(rows, weights))
+    log_scale = np.log(_scales(rows, weights))
+    growth = fit_growth(changed_at, offsets, log_scale, weight, at=at, shape=shape)
+    return ScaleModel(weights, shape, growth)
 
 
 def _scales(rows: FloatArray, weights: FloatArray) -> FloatArray:

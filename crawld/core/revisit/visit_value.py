@@ -3,9 +3,10 @@
 A page has a scale σ and an age a (time from its last change to its last visit, in scales). A visit
 τ after the last one has the value
 
-    W = σ index(a, τ/σ) + share τ        seconds of freshness.
+    W = σ growth(τ/σ) index(a, τ/σ) + share τ        seconds of freshness.
 
-The index (`renewal_index.py`) is the price that the visit deserves by the pooled shape. The share
+The index (`renewal_index.py`) is the price that the visit deserves by the pooled shape; by the
+growth of the scale (`scale_growth.py`) the new copy stays fresh for longer. The share
 lets no page be forgotten: the order tends to round robin where the model sees no difference
 (`waiting_share.py` learns where it needs more). In scales, the index and the wait until a given
 value depend on (a, ·) alone, so that one table of each serves all pages.
@@ -29,6 +30,7 @@ from crawld.core.change.model import PageModel
 from crawld.core.change.record import WINDOWS_S
 from crawld.core.change.renewal import Renewal
 from crawld.core.change.scale import ScaleModel
+from crawld.core.change.scale_growth import growth_at
 from crawld.core.revisit.renewal_index import AGES, WAITS, index_values
 
 Floats = NDArray[np.float64]
@@ -74,12 +76,15 @@ class VisitValueTable:
     Args:
         shape: distribution of gap / scale.
         share: value of a second of waiting.
+        growth: logarithm of how the scale grows until the visit; None: it does not.
 
     Attributes:
         share: as given.
     """
 
-    def __init__(self, shape: Renewal, share: float = ROUND_ROBIN_SHARE) -> None:
+    def __init__(
+        self, shape: Renewal, share: float = ROUND_ROBIN_SHARE, growth: Floats | None = None
+    ) -> None:
         self.share = share
         self._y = np.concatenate([[0.0], np.geomspace(_AGE_LEAST, _AGE_MOST, _CELLS + 1)])
         self._per_log = _CELLS / math.log(_AGE_MOST / _AGE_LEAST)
@@ -90,6 +95,8 @@ class VisitValueTable:
         areas = 0.5 * width * (self._alive[1:] + self._alive[:-1])
         self._area = np.concatenate([[0.0], np.cumsum(areas)])
         self._index = index_values(shape)
+        if growth is not None:
+            self._index = np.maximum.accumulate(self._index * growth_at(growth, WAITS), axis=1)
         self._index_rows: list[list[float]] = self._index.tolist()
         self._log_value = math.log(_VALUE_MOST / _VALUE_LEAST) / (_VALUES - 1)
         self._wait = self._tabulate()
@@ -225,5 +232,5 @@ def _places(x: Floats, first: float, per_log: float, points: int) -> tuple[Slots
 def value_table(model: ScaleModel, share: float = ROUND_ROBIN_SHARE) -> VisitValueTable:
     """Return the tables of a scale model, one object per model and value of waiting."""
     if share == ROUND_ROBIN_SHARE:
-        return VisitValueTable(model.shape, share)
+        return VisitValueTable(model.shape, share, model.growth)
     return value_table(model).with_share(share)

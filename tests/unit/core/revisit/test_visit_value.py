@@ -7,6 +7,7 @@ from crawld.core.change.model import PageModel
 from crawld.core.change.record import RECORD_DTYPE
 from crawld.core.change.renewal import Renewal
 from crawld.core.change.scale import fit_scale
+from crawld.core.change.scale_growth import WAITS as GROWTH_WAITS
 from crawld.core.revisit.renewal_index import AGES
 from crawld.core.revisit.visit_value import VisitValueTable, page_scale_s
 
@@ -36,6 +37,21 @@ def test_waits_end_before_the_value_is_reached():
     assert table.wait_s(age[0], scale[0], asked[0]) == pytest.approx(waits[0])
     one = table.value(age[0], scale[0], waits[0])
     assert one == pytest.approx(float(table.values(age[:1], scale[:1], waits[:1])[0]))
+
+
+def test_a_visit_after_a_long_wait_is_worth_more_where_pages_calm_down():
+    shape = fit_scale(np.zeros(0), np.zeros(1, np.int64), at=0.0).shape
+    calm = np.linspace(0.0, 3.0, len(GROWTH_WAITS))
+    plain, growing = VisitValueTable(shape, 1e-9), VisitValueTable(shape, 1e-9, calm)
+    soon, late = (np.array([waited * DAY]) for waited in (0.3, 3_000.0))
+    age, scale = np.array([1.0]), np.array([DAY])
+    assert growing.values(age, scale, soon) == pytest.approx(plain.values(age, scale, soon))
+    ratio = growing.values(age, scale, late) / plain.values(age, scale, late)
+    assert ratio == pytest.approx(np.exp(3.0), rel=0.05)
+    waited = np.geomspace(1e-3, 1e4, 300) * DAY
+    assert (np.diff(growing.values(np.ones(300), np.full(300, DAY), waited)) >= 0.0).all()
+    wait_s = growing.wait_s(1.0, DAY, float(growing.value(1.0, DAY, 40 * DAY)))
+    assert wait_s <= 40 * DAY
 
 
 def test_a_periodic_page_is_worth_little_until_its_change_whatever_its_age():
