@@ -23,14 +23,20 @@ from typing import Final
 
 from crawld.core.revisit.visit_value import ROUND_ROBIN_SHARE
 
-SHARES: Final = tuple(ROUND_ROBIN_SHARE * 2.0**step for step in range(7))
-"""With the last one, 3.84, values differ from round robin by a quarter at most."""
+SHARES: Final = tuple(ROUND_ROBIN_SHARE * 2.0**step for step in range(-2, 7))
+"""From 0.015 on; with the last one, 3.84, values differ from round robin by a quarter at most."""
+
+_FIRST: Final = SHARES.index(ROUND_ROBIN_SHARE)
 
 MEMORY_VISITS: Final = 1_000.0
 """Visits after which evidence weighs 1/e."""
 
-_PRIOR: Final = 10.0
+_PRIOR: Final = 50.0
 """Weight of the model that is right, in visits to pages that have half changed."""
+
+_PRIOR_SHARE: Final = 100.0
+"""Weight of `ROUND_ROBIN_SHARE` beside what visits say, in visits. It falls where the model is
+right: pages that change far more often than they are visited are then given up, as by MERGE."""
 
 _EXCESS_WEIGHT: Final = 3.0
 """Weight of the mean excess: pages whose model is outdated wait long, so few visits show it. With
@@ -54,7 +60,7 @@ class WaitingShare:
 
     def __init__(self) -> None:
         self.visits = self._x = self._y = self._xx = self._xy = self._excess = 0.0
-        self._index = 0
+        self._index = _FIRST
         self._unchanged = _LEAST_VISITS  # visits since the share changed
 
     @property
@@ -80,7 +86,7 @@ class WaitingShare:
         self._unchanged += 1
         if self._unchanged <= _LEAST_VISITS:
             return False
-        step = math.log2(max(self.estimate() / ROUND_ROBIN_SHARE, 1.0))
+        step = math.log2(self.estimate() / SHARES[0])
         if abs(step - self._index) < _STEP:
             return False
         before, self._index = self._index, round(min(step, len(SHARES) - 1.0))
@@ -90,7 +96,7 @@ class WaitingShare:
         return True
 
     def estimate(self) -> float:
-        """Return b/a, at least `ROUND_ROBIN_SHARE`; ∞ if the model says nothing."""
+        """Return b/a, at least the first of `SHARES`; ∞ if the model says nothing."""
         # The prior: visits that found what was expected, half of them at 0 and half at 1/2.
         visits, x, y = self.visits + _PRIOR, self._x + _PRIOR / 4, self._y + _PRIOR / 4
         xx, xy = self._xx + _PRIOR / 8, self._xy + _PRIOR / 8
@@ -99,4 +105,5 @@ class WaitingShare:
         if slope <= 0.0:
             return math.inf
         level += _EXCESS_WEIGHT * max(self._excess, 0.0) / (self.visits + _PRIOR_EXCESS)
-        return max(level / slope, ROUND_ROBIN_SHARE)
+        told = self.visits * level / slope + _PRIOR_SHARE * ROUND_ROBIN_SHARE
+        return max(told / (self.visits + _PRIOR_SHARE), SHARES[0])
