@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import resource
 import shlex
 import subprocess
-import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -119,7 +119,7 @@ def _synthetic(out: Path) -> Path:
 
 
 def _run(experiment: Experiment, arguments: list[str], out: Path) -> float:
-    """Run an experiment, unless it has run with the same arguments; return its seconds.
+    """Run an experiment, unless it has run with the same arguments; return its CPU seconds.
 
     Raises:
         OperatorError: it fails.
@@ -131,7 +131,7 @@ def _run(experiment: Experiment, arguments: list[str], out: Path) -> float:
     if earlier.get("arguments") == arguments and (out / f"{experiment.name}.json").exists():
         return float(str(earlier["seconds"]))
     mark.unlink(missing_ok=True)
-    began = time.monotonic()
+    began = _cpu_s()
     log = out / f"{experiment.name}.log"
     printed = out / f"{experiment.name}.json.part"
     with printed.open("wb") as output, log.open("wb") as errors:
@@ -147,9 +147,15 @@ def _run(experiment: Experiment, arguments: list[str], out: Path) -> float:
     if experiment.prints_json:
         printed.replace(out / f"{experiment.name}.json")
     printed.unlink(missing_ok=True)
-    seconds = time.monotonic() - began
+    seconds = _cpu_s() - began
     write_json(mark, {"arguments": arguments, "seconds": seconds})
     return seconds
+
+
+def _cpu_s() -> float:
+    """Return the CPU time of all child processes that have ended, seconds."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _mark(path: Path) -> Mapping[str, object]:

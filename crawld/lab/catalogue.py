@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 
@@ -71,6 +72,10 @@ _HOT: Final = ("--min-changes", "300", "--budget", "0.115,0.346,0.576")
 _ALL: Final = ("--min-changes", "10", "--budget", "0.05,0.1,0.3")
 _HINTED: Final = "uniform,merge,greedy-ncis,index"
 _LOSSY: Final = "lag=60,miss=0.2,false=0.2"
+_QUARTER: Final = MappingProxyType(
+    {"--duration": "91d", "--min-changes": "75", "--budget": "0.346"}
+)
+"""A quarter of the year, for the policies that allocate again each hour."""
 
 EXPERIMENTS: Final = (
     Experiment(
@@ -124,14 +129,14 @@ EXPERIMENTS: Final = (
         "Policies on pages with at least 300 changes in the year",
         "PUC-Rio: MERGE within .4 points of UNPOLITE",
         ("--policies", f"{_SEVEN},greedy-printed,merge-past", *_HOT),
-        {"--budget": "0.346"},
+        _QUARTER,
     ),
     _simulation(
         "all",
         "Policies on pages with at least 10 changes in the year",
         "PUC-Rio: MERGE 10.3 points above GREEDY",
         ("--policies", f"{_SEVEN},merge-past", *_ALL),
-        {"--budget": "0.1", "--policies": "uniform,random,proportional,merge-past,merge,index"},
+        {"--budget": "0.1", "--policies": "uniform,random,proportional,merge-past,greedy,index"},
     ),
     _simulation(
         "hindsight",
@@ -145,7 +150,7 @@ EXPERIMENTS: Final = (
         "GREEDY with three simulated renewals and histograms that grow with visits",
         "PUC-Rio, chapter 5: GREEDY slightly below RANDOM",
         ("--policies", "random,merge,greedy-sampled,greedy-sampled-printed", *_HOT),
-        {"--budget": "0.346"},
+        _QUARTER,
     ),
     _simulation(
         "figure-6-3",
@@ -155,14 +160,14 @@ EXPERIMENTS: Final = (
             *("--policies", "uniform,random,merge,merge2,delayed,unpolite,index"),
             *("--min-changes", "300", "--interval", "15", "--plot", "{plot}"),
         ),
-        {"--fractions": "0.4,1"},
+        {"--fractions": "0.4,1", "--duration": "91d", "--min-changes": "75"},
     ),
     _simulation(
         "hints",
         "Changes told 60 s late",
         "Busa-Fekete et al. (2025): GREEDY-NCIS close to the optimum, on Poisson pages",
         ("--policies", f"{_HINTED},relaxed,clairvoyant", "--hints", "lag=60", *_HOT),
-        {"--budget": "0.346"},
+        _QUARTER,
     ),
     _simulation(
         "hints-all",
@@ -187,7 +192,7 @@ EXPERIMENTS: Final = (
         "Hints 60 s late, a fifth of them missed and a fifth false",
         "no publication",
         ("--policies", _HINTED, "--hints", _LOSSY, *_HOT),
-        {"--budget": "0.346"},
+        _QUARTER,
     ),
     _simulation(
         "lossy-hints-all",

@@ -20,7 +20,7 @@ class Finished:
     Attributes:
         experiment: which one.
         command: the command line.
-        seconds: how long it took.
+        seconds: of CPU time that it took.
         result: what it wrote, of JSON types.
         has_plot: whether it drew a plot, `NAME.svg`.
     """
@@ -41,7 +41,7 @@ def _section(done: Finished) -> str:
     parts = [
         f"## {done.experiment.title}",
         f"    {done.command}",
-        f"Published: {done.experiment.published}. Took {done.seconds:.0f} s.",
+        f"Published: {done.experiment.published}. Took {done.seconds:.0f} s of CPU time.",
     ]
     rows = rows_of(done.result)
     if rows:
