@@ -39,6 +39,9 @@ _LENGTH_LINE = re.compile(
 )
 
 
+_NO_PIECES: Final = deque[bytes](maxlen=0)
+
+
 class LlhttpConnection:
     """One connection; its errors are those of httpcore, as with HTTP/2.
 
@@ -51,7 +54,7 @@ class LlhttpConnection:
         parser.set_dangerous_leniencies(lenient_optional_cr_before_lf=True)
         self._parser: httptools.HttpResponseParser | None = parser
         self._unparsed = b""
-        self._pieces: deque[bytes] = deque()
+        self._pieces: deque[bytes] = _NO_PIECES
         self._headers: list[tuple[bytes, bytes]] = []
         self._repeated: list[tuple[bytes, bytes]] = []
         self._reason = b""
@@ -74,6 +77,7 @@ class LlhttpConnection:
             httpcore errors and `FetchError`.
         """
         self._is_idle = self._is_complete = False
+        self._pieces = deque()
         self._ends_with_connection = self._keeps_alive = False
         self._head = None
         self._framing_bytes = 0
@@ -166,6 +170,9 @@ class LlhttpConnection:
         """End the exchange; close the connection if it cannot have another."""
         if self._is_complete and self._keeps_alive and not self._is_left_over:
             self._is_idle = True
+            # Thousands of connections may be idle: they hold nothing of their last response.
+            self._pieces, self._headers, self._repeated = _NO_PIECES, [], []
+            self._head, self._reason = None, b""
         else:
             await self.aclose()
 

@@ -66,7 +66,10 @@ MOST_MISSED = 0.5
 """Where more of the changes go unreported, no report does not tell that a page is unchanged."""
 
 _NO_PAGES = hints.HintedPages()
-"""The indirectly hinted pages of policies that never had one; there may be ten thousand."""
+"""The hinted pages of policies that never had one; there may be ten thousand."""
+
+_LEAST_ROOM = 16
+"""Room for pages added one by one: most hosts have few pages."""
 
 
 class IndexPolicy(PageSet):
@@ -84,8 +87,7 @@ class IndexPolicy(PageSet):
         self._waiting = WaitingShare()
         self._pages = IndexPages(value_table(self._model.scale))
         self._queue = IndexQueue(self._pages)
-        self._hinted = hints.HintedPages()
-        self._indirect = _NO_PAGES
+        self._hinted = self._indirect = _NO_PAGES
         self._in_flight: dict[int, tuple[hints.HintedPages, Belief, Due] | None] = {}
         self._late_hints: dict[int, tuple[float, float, bool, Due]] = {}
         self._clock = MonotonicClock()
@@ -113,7 +115,7 @@ class IndexPolicy(PageSet):
             return
         slot = self._slots.add(page)
         if slot >= len(self._pages):
-            self._pages.extend(max(64, len(self._pages) // 8))
+            self._pages.extend(max(_LEAST_ROOM, len(self._pages) // 8))
         if last_visit_at is None:
             self._new_count += 1
             self._pages.add(slot, -math.inf, weight)
@@ -425,15 +427,20 @@ class IndexPolicy(PageSet):
             coverage=self._coverage,
             model=self._model.hawkes,
         )
-        if indirect and slot not in self._hinted:
-            if self._indirect is _NO_PAGES:
-                self._indirect = hints.HintedPages()
-            group = self._indirect
-        else:
-            group = self._hinted
+        group = self._group(is_indirect=indirect and slot not in self._hinted)
         if slot not in group:
             self._withdraw(slot)
         group.put(slot, belief, due.later(self._clock.lead + self._defer_s(slot)))
+
+    def _group(self, *, is_indirect: bool) -> hints.HintedPages:
+        """Return the hinted pages that a hint belongs to; made at the first."""
+        if is_indirect:
+            if self._indirect is _NO_PAGES:
+                self._indirect = hints.HintedPages()
+            return self._indirect
+        if self._hinted is _NO_PAGES:
+            self._hinted = hints.HintedPages()
+        return self._hinted
 
     def _defer_s(self, slot: int) -> float:
         """Return how much later a page of small importance is due; negative: sooner."""

@@ -9,12 +9,16 @@ Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
 
 
+_LEAST_ROOM = 16
+"""Room at first: there may be ten thousand policies of few pages."""
+
+
 class Shortlist:
     """Slots and their values in dense arrays; a removed slot is replaced by the last one."""
 
     def __init__(self) -> None:
-        self._slot = np.zeros(64, dtype=np.int64)
-        self._value = np.zeros(64)
+        self._slot = np.zeros(_LEAST_ROOM, dtype=np.int64)
+        self._value = np.zeros(_LEAST_ROOM)
         self._place: dict[int, int] = {}
 
     def __len__(self) -> int:

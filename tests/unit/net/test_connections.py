@@ -1,7 +1,9 @@
 """Reuse and closing of connections, and the address check."""
 
+import gc
 from contextlib import aclosing
 from dataclasses import replace
+from types import FunctionType, ModuleType
 
 import pytest
 import trio
@@ -16,6 +18,7 @@ from crawld.net.exchange import (
 )
 from crawld.net.fetcher import Fetcher
 from crawld.net.resolver import ResolutionError
+from tests.parsers import use_parser
 from tests.unit.net.scripted_server import HOSTS, OK, answering, anywhere
 
 
@@ -40,6 +43,31 @@ async def test_a_connection_is_reused_for_its_origin(serve, fetcher):
     statistics = fetcher.statistics()
     assert (statistics.requests, statistics.connections, statistics.reused) == (4, 2, 2)
     assert (statistics.active, statistics.idle) == (0, 2)
+
+
+async def test_an_idle_connection_holds_nothing_of_its_last_response(serve, fetcher, monkeypatch):
+    """There may be ten thousand of them."""
+    use_parser("llhttp", monkeypatch)
+    head = OK.replace(b"\r\n", b"\r\nX-Last: told only here\r\n", 1)
+    site = await serve(answering(head, head))
+    for _ in range(2):
+        await fetched(fetcher, ask(site))
+    assert fetcher.statistics().idle == 1
+    assert b"told only here" not in bytes_held(fetcher._idle)
+
+
+def bytes_held(held):
+    """Return all `bytes` that an object holds, directly or not."""
+    seen, left, found = set(), [held], set()
+    while left:
+        each = left.pop()
+        if id(each) in seen or isinstance(each, type | ModuleType | FunctionType):
+            continue
+        seen.add(id(each))
+        if isinstance(each, bytes):
+            found.add(each)
+        left += gc.get_referents(each)
+    return found
 
 
 async def test_concurrent_fetches_use_separate_connections_and_one_is_kept(serve, fetcher):

@@ -64,6 +64,22 @@ def test_a_page_costs_at_most_88_bytes():
     assert (held - before) / len(known) <= 88
 
 
+def test_a_policy_of_few_pages_costs_at_most_8_kb():
+    """There may be ten thousand of them."""
+    IndexPolicy().add(1, NOW)  # warm up: tables that all share
+    policies = []
+    tracemalloc.start()
+    for _ in range(50):
+        policy = IndexPolicy()
+        for page in range(10):
+            policy.add(page, NOW - page)
+        policy.select(NOW)
+        policies.append(policy)
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held / len(policies) <= 8_000
+
+
 def test_a_changing_page_is_visited_more_than_one_that_never_changes():
     history = {1: NOW - np.arange(40, 0, -1) * 5 * DAY, 2: np.array([NOW - 900 * DAY])}
     instants = np.concatenate([history[1], history[2]])
