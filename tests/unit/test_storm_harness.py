@@ -16,12 +16,13 @@ from tests.peer.storm.corpus import (
     words_of,
 )
 from tests.peer.storm.model import PARTS, WikiModel, normalized
+from tests.peer.storm.need import least_requests
 from tests.peer.storm.reader import Seen, see
 from tests.peer.storm.report import Wait, early_requests, percentile, waits_at_outage
 from tests.peer.storm.schedule import make_schedule
 from tests.peer.storm.status_probe import true_freshness
 from tests.peer.storm.storm import StormLog
-from tests.peer.storm.watch import Expectation, Shown, Watch
+from tests.peer.storm.watch import Expectation, Shown, Watch, Watched
 
 
 def seen(marks=None, *, status=200, is_marked=False, is_redirected=False):
@@ -237,6 +238,22 @@ def test_a_short_storm_has_every_kind_of_change():
     assert make_schedule(900.0, 1)[-1].at < 900.0
     wide = [change.at for change in make_schedule(900.0, 1) if change.kind == "template_200"]
     assert wide == [240.0, 420.0]
+    once = [change.kind for change in make_schedule(900.0, 1, once=True)]
+    assert (once.count("template_50"), once.count("template_200")) == (1, 1)
+
+
+def test_one_copy_shows_all_changes_whose_limits_it_meets():
+    def need(*changes, outage=None):
+        expected = [Expectation(0, row, at, Shown()) for row, at in changes]
+        return least_requests([Watched("u", "t", expected)], outage, 60.0)
+
+    assert need(("start", 0.0), ("outside", 1.0)) == 0
+    assert need(("edit", 0.0), ("edit", 20.0)) == 1
+    assert need(("edit", 0.0), ("edit", 20.5)) == 2
+    assert need(("edit", 0.0), ("edit", 25.0), ("deletion", 15.0)) == 2
+    assert need(("edit", 0.0), ("fan_out_200", 10.0), ("edit", 19.0)) == 1
+    assert need(("edit", 0.0), ("fan_out_200", 30.0)) == 2  # right at the end
+    assert need(("edit", 0.0), ("edit", 70.0), outage=(10.0, 50.0)) == 1
 
 
 @pytest.mark.parametrize("parts", [PARTS, *((part,) for part in PARTS)])

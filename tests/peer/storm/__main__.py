@@ -138,6 +138,9 @@ def main() -> None:
     )
     parser.add_argument("--kills", action="store_true", help="kill the daemon every two minutes")
     parser.add_argument("--outage", action="store_true", help="answer 503 for a minute")
+    parser.add_argument(
+        "--once", action="store_true", help="edit the templates of 50 and 200 pages once each"
+    )
     parser.add_argument("--json", type=Path, help="file for the figures and all events")
     parser.add_argument("--folder", type=Path, help="empty folder that is kept afterwards")
     arguments = parser.parse_args()
@@ -149,6 +152,7 @@ def main() -> None:
         seed=arguments.seed,
         kills=arguments.kills,
         outage_s=min(60.0, storm_s / 5) if arguments.outage else 0.0,
+        once=arguments.once,
     )
     print(f"seed {arguments.seed}", flush=True)
     with tempfile.TemporaryDirectory() as temporary:

@@ -9,6 +9,7 @@ from statistics import mean, median
 from crawld.simweb.ledger import LedgerRow
 from tests.peer.nginx import PRECISION_S
 from tests.peer.storm.final import Differences
+from tests.peer.storm.need import least_requests
 from tests.peer.storm.status_probe import StatusProbe
 from tests.peer.storm.storm import StormLog
 from tests.peer.storm.watch import Expectation, Watch
@@ -76,6 +77,7 @@ def make_report(
         *_difference_lines(differences),
         _relapse_line(watch),
         *_request_lines(log, requests, delay_s),
+        _need_line(watch, log, requests, delay_s),
         *_status_lines(log.status),
         Line("daemon ended by itself", "0", str(unexpected_ends), unexpected_ends == 0),
     ]
@@ -190,6 +192,17 @@ def _request_lines(log: StormLog, requests: Sequence[LedgerRow], delay_s: float)
         Line("API share", "<= 35 %", f"{share:.1%} of {len(storm)}", share <= 0.35),
         Line("slots used", "", f"{len(storm) / slots:.1%}", None),
     ]
+
+
+def _need_line(watch: Watch, log: StormLog, requests: Sequence[LedgerRow], delay_s: float) -> Line:
+    """Tell how much of what one request a delay can do the storm asks for."""
+    outage_s = log.outage[1] - log.outage[0] if log.outage else 0.0
+    turns = (log.read_until_at - log.started_at - outage_s) / delay_s
+    needed = least_requests(watch.all(), log.outage, CATCH_UP_S)
+    rows = [row for row in requests if log.started_at <= row.at < log.read_until_at]
+    polls = sum("/w/api.php" in row.target for row in rows)
+    seen = f"{needed} copies, {polls} polls were made, {turns:.0f} turns; {len(rows)} requests"
+    return Line("needed in time, to the end", "", seen, None)
 
 
 def early_requests(rows: Iterable[LedgerRow], delay_s: float) -> list[LedgerRow]:

@@ -45,8 +45,8 @@ class Change:
     kind: str
 
 
-def make_schedule(storm_s: float, seed: int) -> list[Change]:
-    """Return all changes of a storm in order."""
+def make_schedule(storm_s: float, seed: int, *, once: bool = False) -> list[Change]:
+    """Return all changes of a storm in order; `once`: one edit of each template of many pages."""
     rng = random.Random(seed)
     changes = [Change(n * EDIT_EVERY_S, "edit") for n in range(int(storm_s / EDIT_EVERY_S))]
     for kind, count in PER_QUARTER_HOUR.items():
@@ -54,8 +54,9 @@ def make_schedule(storm_s: float, seed: int) -> list[Change]:
             changes.append(Change(rng.uniform(0.02, 0.97) * storm_s, kind))
     # Something must be deleted before it can be restored.
     changes.append(Change(0.02 * storm_s, "delete"))
-    middle = MIDDLE_AT if storm_s >= SHORT_S else MIDDLE_AT[:1]
+    middle = MIDDLE_AT if storm_s >= SHORT_S and not once else MIDDLE_AT[:1]
     changes += [Change(share * storm_s, "template_50") for share in middle]
-    wide = sorted({max(storm_s - before, 0.15 * storm_s) for before in WIDE_BEFORE_END_S})
+    widest = WIDE_BEFORE_END_S[-1:] if once else WIDE_BEFORE_END_S
+    wide = sorted({max(storm_s - before, 0.15 * storm_s) for before in widest})
     changes += [Change(at, "template_200") for at in wide]
     return sorted(changes, key=lambda change: change.at)

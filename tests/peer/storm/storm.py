@@ -41,13 +41,17 @@ _READ_EVERY_S = ((20.0, 0.5), (60.0, 1.0), (180.0, 3.0), (float("inf"), 10.0))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StormOptions:
-    """What happens in a storm; times in seconds, `outage_s` 0: none."""
+    """What happens in a storm; times in seconds, `outage_s` 0: none.
+
+    `once`: each of the templates of 50 and 200 pages is edited once.
+    """
 
     storm_s: float
     settle_s: float
     seed: int
     kills: bool
     outage_s: float
+    once: bool = False
 
 
 @dataclass
@@ -56,11 +60,13 @@ class StormLog:
 
     Attributes:
         outage: start and end of the outage, if there was one.
+        read_until_at: until when the mirror was read.
         late_s: the most that a change was made after its time.
     """
 
     started_at: float = 0.0
     ended_at: float = 0.0
+    read_until_at: float = 0.0
     outage: tuple[float, float] | None = None
     kills: list[float] = field(default_factory=list)
     status: list[StatusProbe] = field(default_factory=list)
@@ -123,7 +129,7 @@ class Storm:
         log.started_at = time.time()
         steps: list[tuple[float, Callable[[], None]]] = [
             (change.at, partial(self._change, change.kind, kinds[change.kind]))
-            for change in make_schedule(options.storm_s, options.seed)
+            for change in make_schedule(options.storm_s, options.seed, once=options.once)
         ]
         with contextlib.ExitStack() as outage:
             steps += self._disturbances(outage)
@@ -133,6 +139,7 @@ class Storm:
                 step()
         log.ended_at = time.time()
         self._read_for(options.settle_s)
+        log.read_until_at = time.time()
 
     def _disturbances(
         self, outage: contextlib.ExitStack
