@@ -56,7 +56,8 @@ def demo(*, db: Path | None, seconds: float | None, seed: int, as_json: bool) ->
         raise OperatorError(
             f"{db} exists, and every demo has a new site", hint="give a new file with --db"
         )
-    configure_logs(style="console", level=lambda: "warning")
+    level = _log_level(live=sys.stderr.isatty())
+    configure_logs(style="console", level=lambda: level)
     with TemporaryDirectory(prefix="crawld-") as directory:
         state, daemon = trio.run(_demo, db or Path(directory) / "demo.db", seconds, seed)
     summary = demo_summary(state, daemon)
@@ -100,6 +101,11 @@ def demo_config(db: Path, url: str) -> Config:
     )
 
 
+def _log_level(*, live: bool) -> str:
+    """Return from which level on the log is shown: no warning of a busy machine moves the view."""
+    return "error" if live else "warning"
+
+
 async def _shut_down_after(daemon: Daemon, seconds: float) -> None:
     await trio.sleep(seconds)
     daemon.shutdown()
@@ -114,7 +120,7 @@ async def _watch(daemon: Daemon, state: DemoState) -> None:
             print(progress_line(state, daemon), file=sys.stderr, flush=True)
     out = console(stderr=True)
     with Live(console=out, auto_refresh=False) as live:
-        log_above(out, level="error")  # no warning of a busy machine moves the view
+        log_above(out, level=_log_level(live=True))
         while True:
             await state.update(daemon.database)
             live.update(demo_view(state, daemon, lines=out.height), refresh=True)

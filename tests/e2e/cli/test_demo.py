@@ -96,3 +96,24 @@ def test_the_view_fits_a_terminal_and_its_commands_and_addresses_work(
     terminal.wait_for(r"PAUSED: nothing is fetched(.*\n)+visit .*\n.*/wiki/")
     subprocess.run(commands()[-1], shell=True, check=True, capture_output=True)
     terminal.wait_for(r"^Ctrl-C", re.MULTILINE)
+
+
+BUSY = """
+import structlog
+from crawld.cli import demo, main
+
+start = demo._demo
+
+async def start_with_a_warning(*arguments):
+    structlog.get_logger().warning("loop_stall", worker="of a busy machine")
+    return await start(*arguments)
+
+demo._demo = start_with_a_warning
+main.main()
+"""
+
+
+def test_a_warning_before_the_view_does_not_move_it(cleanup):
+    terminal = cleanup.enter_context(Terminal([sys.executable, "-c", BUSY, "demo"]))
+    terminal.wait_for(r"Ctrl-C(.*\n)+visit .*\n.*/wiki/")
+    assert terminal.text().startswith("crawld demo")
