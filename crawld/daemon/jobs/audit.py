@@ -47,6 +47,9 @@ RUN_S: Final = 3_600.0
 FIRST_COUNT_S, COUNT_S = 0.5, 300.0
 """How often pages and delays are counted: at first and later."""
 
+COUNT_REST: Final = 100.0
+"""Least pause between two counts, as a multiple of the time that one takes."""
+
 MIN_DELAY_S: Final = 1.0
 """Smallest delay assumed: more audits of a faster host would add nothing."""
 
@@ -73,6 +76,16 @@ class _Site(NamedTuple):
     rate: float
     hosts: tuple[tuple[HostState, CopyCount], ...]
     sums: tuple[int, ...]
+
+
+def next_count_s(age_s: float, took_s: float) -> float:
+    """Return the pause until copies are counted again: a young mirror grows quickly.
+
+    Args:
+        age_s: time since the run began.
+        took_s: how long the last count took, a second for ten million pages.
+    """
+    return max(min(max(age_s, FIRST_COUNT_S), COUNT_S), COUNT_REST * took_s)
 
 
 class AuditJob(BackgroundWork):
@@ -104,11 +117,10 @@ class AuditJob(BackgroundWork):
         found: list[AuditResult] = []
         async with trio.open_nursery() as nursery:
             while self._config().jobs.audit_share and trio.current_time() < ends_at:
+                counted_at = trio.current_time()
                 sites = await self._sites()
                 now = trio.current_time()
-                # A young mirror grows quickly.
-                pause_s = min(max(now - began_at, FIRST_COUNT_S), COUNT_S)
-                count_at = min(now + pause_s, ends_at)
+                count_at = min(now + next_count_s(now - began_at, now - counted_at), ends_at)
                 await self._draw_until(count_at, sites, nursery, found)
         await self._database.write(audit.delete_before, day_of(self._clock.now()) - KEPT_DAYS)
         total = sum(found, AuditResult())

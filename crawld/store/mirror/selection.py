@@ -196,8 +196,9 @@ def list_held_back(connection: apsw.Connection, site_id: int, now: float) -> lis
         "SELECT ifnull(json_extract(definition, '$.settle_s'), 0.0) FROM site WHERE site_id = ?",
         (site_id,),
     ).get
+    # In this order: there are few pins, and perhaps millions of pages.
     pinned = connection.execute(
-        "SELECT page_id FROM pin JOIN page USING (page_id) WHERE site_id = ?", (site_id,)
+        "SELECT page_id FROM pin CROSS JOIN page USING (page_id) WHERE site_id = ?", (site_id,)
     )
     found = {int(page_id) for (page_id,) in pinned}
     if settle_s:

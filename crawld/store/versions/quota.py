@@ -128,7 +128,7 @@ def _bindings(
 def _needed_requisites(connection: apsw.Connection) -> Any:  # noqa: ANN401 (a function by its stub)
     """Return the requisites that some page needs, or a style sheet of one."""
     rows = connection.execute(
-        "SELECT requisites FROM requisite_use JOIN page USING (page_id) WHERE state <> 'gone'"
+        "SELECT requisites FROM requisite_use CROSS JOIN page USING (page_id) WHERE state <> 'gone'"
     )
     parts = [np.frombuffer(packed, dtype="<i8") for (packed,) in rows]
     needed = np.unique(np.concatenate(parts)) if parts else np.empty(0, "<i8")

@@ -9,7 +9,7 @@ from crawld.core.politeness import DelayRules
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.context import CrawlContext
 from crawld.daemon.frontier.host import HostState
-from crawld.daemon.jobs.audit import AuditJob
+from crawld.daemon.jobs.audit import AuditJob, next_count_s
 from crawld.daemon.schedule.slots import HostSlot
 from crawld.store.changes.audit import CopyCount
 from tests.unit.daemon.fake_hosts import NoSharedRates, on_autojump_clock
@@ -49,3 +49,10 @@ async def test_the_sites_of_a_host_share_its_audits():
     share = Config().jobs.audit_share
     assert all(rate * DELAY_S <= share * 1.001 for rate in by_host.values())
     assert max(by_host.values()) * DELAY_S > 0.6 * share
+
+
+def test_copies_are_counted_often_in_a_young_mirror_and_seldom_in_a_large_one():
+    assert next_count_s(0.0, 0.001) == 0.5
+    assert next_count_s(40.0, 0.001) == 40.0
+    assert next_count_s(3_000.0, 0.1) == 300.0
+    assert next_count_s(3_000.0, 8.0) == 800.0  # ten million copies on a busy machine

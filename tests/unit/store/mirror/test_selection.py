@@ -45,6 +45,22 @@ def outdated(connection, now):
     return count_outdated(connection, held_back, now), count_held(connection, 1)
 
 
+def test_pages_held_back_are_found_without_a_look_at_the_others(connection, page):
+    frontier.discover(connection, [found(f"many/{number}") for number in range(3_000)])
+    stored = copy(connection, page, b"<p>one", NOW)
+    connection.execute("INSERT INTO pin VALUES (?, ?, ?)", (page, stored, NOW))
+    steps = [0]  # of SQLite's machine, in hundreds
+
+    def step():
+        steps[0] += 1
+        return False
+
+    connection.set_progress_handler(step, 100)
+    assert list_held_back(connection, 1, NOW) == [page]
+    connection.set_progress_handler(None)
+    assert steps[0] <= 5
+
+
 def store_history(connection, page, *changes, until):
     """Store the exact history of a page up to a time, as read from its wiki."""
     connection.execute(
