@@ -72,6 +72,7 @@ from crawld.daemon.signals import obey_signals
 from crawld.daemon.stall_meter import StallMeter
 from crawld.daemon.start import Start, crawl_settings
 from crawld.daemon.supervise import supervise
+from crawld.daemon.tidy import tidy
 from crawld.errors import ConfigError
 from crawld.marks import MarksFile
 from crawld.net.fetcher import MAX_CONNECTIONS, Fetcher
@@ -89,12 +90,6 @@ MAX_CONTROL_CONNECTIONS = 256
 
 DRAIN_S = 5.0
 """How long turns may take to end after a signal; an ordinary one takes less than a second."""
-
-TIDY_S = 30.0
-"""How often what is idle is closed or dropped: connections, caches, large robots rules."""
-
-QUIET_HOURS_S = 3600.0
-"""How often quiet hours are recomputed: summer time begins and ends on the hour."""
 
 DONE_CHECK_S = 0.1
 """How often a one-off mirror checks whether it is done."""
@@ -337,7 +332,8 @@ class Daemon:
             nursery.start_soon(supervise, "host_loader", self._host_loader.run)
             if not self.clock.is_simulated:
                 nursery.start_soon(self.stall_meter.beat)
-            nursery.start_soon(self._tidy)
+            parts = self.fetcher, self.database, self.crawl.robots, self.site_registry
+            nursery.start_soon(tidy, *parts, self.clock)
             nursery.start_soon(return_stale_memory, self.budget, self._workers)
             nursery.start_soon(end_slow_bodies, self.budget)
             if not self.clock.is_simulated:
@@ -467,17 +463,6 @@ class Daemon:
         return changed
 
     # --- watching ------------------------------------------------------------------------------
-
-    async def _tidy(self) -> None:
-        hour = self.clock.now() // QUIET_HOURS_S
-        while True:
-            await trio.sleep(TIDY_S)
-            await self.fetcher.sweep()
-            await self.database.shrink()
-            self.crawl.robots.sweep()
-            if self.clock.now() // QUIET_HOURS_S != hour:
-                hour = self.clock.now() // QUIET_HOURS_S
-                await self.site_registry.update_quiet_hours()
 
     async def _end_when_done(self) -> None:
         while True:

@@ -17,7 +17,7 @@ log = structlog.get_logger(__name__)
 CHECK_S: Final = 10.0
 """How often the free space of the disk is checked while it may run out soon."""
 
-MAX_CHECK_S: Final = 60.0
+MAX_CHECK_S: Final = 600.0
 """Longest time between two checks."""
 
 FILLED_BYTES_PER_S: Final = 100_000_000

@@ -24,8 +24,9 @@ REFRESH_S: Final = 10.0
 """Pause between two rounds while somebody asks: as old may the figures be then, and the time that a
 round takes."""
 
-UNASKED_S: Final = 300.0
-"""The same while nobody asks: an idle daemon wakes for nothing."""
+UNASKED_S, MAX_UNASKED_S = 300.0, 3_600.0
+"""The same while nobody asks, doubled with each round up to the longest: an idle daemon wakes for
+nothing, and figures of a day and a week change little in an hour."""
 
 REST_FACTOR: Final = 19.0
 """Rest after each read, in times of its duration: the reads take a twentieth of one reader."""
@@ -84,13 +85,16 @@ class FreshnessReader:
 
     async def run(self) -> None:
         """Read until cancelled."""
+        unasked_s = UNASKED_S
         with background_reads():
             while True:
                 await self.read()
                 self._asked = trio.Event()
                 await trio.sleep(REFRESH_S)
-                with trio.move_on_after(UNASKED_S - REFRESH_S):
+                with trio.move_on_after(unasked_s - REFRESH_S):
                     await self._asked.wait()
+                is_asked = self._asked.is_set()
+                unasked_s = UNASKED_S if is_asked else min(2 * unasked_s, MAX_UNASKED_S)
 
     async def read(self) -> None:
         """Read the figures once."""

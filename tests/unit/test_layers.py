@@ -39,6 +39,7 @@ LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 # The same inside a room: its sub-packages and top modules, lowest first.
 ROOM_LAYERS = {
     "store": (
+        ("changed",),
         ("engine", "changes", "page_update"),
         ("seen",),
         ("frontier",),
@@ -47,11 +48,7 @@ ROOM_LAYERS = {
     ),
     "daemon": (
         (
-            "clock",
-            "phase",
-            "process",
-            "machine_memory",
-            "pacing",
+            *("clock", "phase", "process", "machine_memory", "pacing"),
             *("stall_meter", "supervise", "waiting"),
         ),
         ("schedule", "plugged", "signals"),
@@ -64,7 +61,7 @@ ROOM_LAYERS = {
         ("crawl",),
         ("hints",),
         ("jobs", "environment", "notify"),
-        ("start", "daemon_parts"),
+        ("start", "daemon_parts", "tidy"),
         ("daemon",),
         ("purge",),
         ("api",),

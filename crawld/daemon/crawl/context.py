@@ -43,3 +43,7 @@ class BackgroundWork:
         self._analyser = context.analyser
         self._rng = context.rng
         self._config = context.config
+
+    def has_work(self) -> bool:
+        """Whether a run of a job may find anything; see `Job.has_work`."""
+        return True

@@ -23,10 +23,8 @@ from crawld.store.seen import chunk, pending, seen
 log = structlog.get_logger(__name__)
 
 EVERY_S: Final = 1.0
-"""How often repositories have turns."""
-
-MAX_IDLE_S: Final = 30.0
-"""Longest pause while nothing waits, as in every file of less than a million pages."""
+"""How often repositories have turns; none while nothing waits, as in every file of less than a
+million pages."""
 
 READ_URLS_PER_S: Final = 250_000
 """Known URLs read for turns: 3.5 MB a second, and as many written, some 2 % of a processor. A round
@@ -44,13 +42,13 @@ class LinkVerdicts:
     async def run(self) -> None:
         """Settle what waits, until cancelled."""
         with background_reads():
-            pause_s = EVERY_S
             while True:
-                await trio.sleep(pause_s)
-                waits = self._database.look_up(pending.any_waits)
-                pause_s = EVERY_S if waits else min(2 * pause_s, MAX_IDLE_S)
-                if waits:
+                await trio.sleep(EVERY_S)
+                found = self._database.changes("seen_found")
+                if self._database.look_up(pending.any_waits):
                     await self._settle_due()
+                else:
+                    await self._database.wait_changed("seen_found", found)
 
     async def prepare(self) -> None:
         """Take over the packed pages of an older version, and read keys; before the first link."""

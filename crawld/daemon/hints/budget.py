@@ -43,8 +43,11 @@ from crawld.store.changes.hint_source import SourceRow
 
 log = structlog.get_logger(__name__)
 
-COVERAGE_EVERY_S: Final = 30.0
-"""How often the coverage of sources is passed to policies."""
+LEAST_LOOK_S, MOST_LOOK_S = 30.0, 300.0
+LOOK_CHANGES: Final = 16
+"""Pause between two looks at the sources, whose coverage is passed to policies: as long as it takes
+until about so many polls and visits have changed what is known of them, within these limits. New
+sources and hosts are looked at soon."""
 
 FIRST_AGE_S: Final = 3_600.0
 """Age at which a first estimate is repeated; before, if its source has reported many hints."""
@@ -134,6 +137,11 @@ class PollBudget(BackgroundWork):
     def __init__(self, context: CrawlContext) -> None:
         super().__init__(context)
         self._estimates: dict[int, PollEstimate] = {}
+        self._is_wanted = trio.Event()
+
+    def look_soon(self) -> None:
+        """Look at the sources again soon: there are new ones, or one reports for the first time."""
+        self._is_wanted.set()
 
     def estimate(self, hint_source_id: int) -> PollEstimate | None:
         """Return the estimate for a source, None before the first."""
@@ -211,11 +219,14 @@ class PollBudget(BackgroundWork):
     async def run(self) -> None:
         """Update the coverage that policies assume and the estimates, until cancelled."""
         rows: Sequence[SourceRow] = ()
-        commits = -1
+        known, pause_s = -1, LEAST_LOOK_S
         while True:
-            if commits != self._database.commits:
-                commits = self._database.commits
+            self._is_wanted = trio.Event()
+            changes = self._database.changes("hint_source")
+            if changes != known:
                 rows = await self._database.read(hint_source.list_sources)
+            pause_s = look_pause_s(pause_s, changes - known)
+            known = changes
             by_host: dict[tuple[int, str], list[SourceRow]] = defaultdict(list)
             for row in rows:
                 for site_id in row.site_ids if row.told_until is not None else ():
@@ -228,7 +239,9 @@ class PollBudget(BackgroundWork):
                 for row in reporting:
                     if row.site_ids[0] == site_id:  # once for all its sites
                         await self._update_estimate(row, reporting)
-            await trio.sleep(COVERAGE_EVERY_S)
+            await trio.sleep(LEAST_LOOK_S)
+            with trio.move_on_after(pause_s - LEAST_LOOK_S):
+                await self._is_wanted.wait()
 
     async def _update_estimate(self, row: SourceRow, all_rows: Sequence[SourceRow]) -> None:
         known, now = self._estimates.get(row.hint_source_id), trio.current_time()
@@ -270,6 +283,12 @@ class PollBudget(BackgroundWork):
             estimate = PollEstimate(interval_s, gain, row.hint_count, now, slots_per_s, lasts_s)
             self._estimates[row.hint_source_id] = estimate
         await pace.rest()
+
+
+def look_pause_s(before_s: float, changes: int) -> float:
+    """Return the pause until `LOOK_CHANGES` changes are expected, by those of the last one."""
+    expected_s = before_s * LOOK_CHANGES / max(changes, 1)
+    return min(max(expected_s, LEAST_LOOK_S), MOST_LOOK_S)
 
 
 def calm_pause_s(pause_s: float, quiet_s: float) -> float:

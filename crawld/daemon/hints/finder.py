@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 import structlog
+import trio
 
 from crawld.core.url import canonicalize, split_url
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
@@ -49,6 +50,7 @@ class DocumentFinder(BackgroundWork):
         self._documents = documents
         self._accept = accept
         self._known: dict[int, SitemapSource] = {}
+        self._named: dict[str, tuple[str, ...]] = {}
 
     async def find(self) -> Sequence[Source | Stream]:
         """Return every source that the config or a robots.txt names."""
@@ -88,6 +90,9 @@ class DocumentFinder(BackgroundWork):
         name = host or split_url(url).host
         if host is None and name not in site.scope.hosts and own:
             name = own[0]
+        known = self._database.look_up(hint_source.find, site.site_id, name, kind, url)
+        if known is not None:
+            return known
         now = self._clock.now()
         host_id = await self._database.write(host_rows.ensure, name, now)
         return await self._database.write(hint_source.ensure, site.site_id, host_id, kind, url, now)
@@ -115,15 +120,22 @@ class DocumentFinder(BackgroundWork):
         named = list(site.config.sitemap_urls)
         if site.config.sitemaps:
             for origin in await self._origins(site):
-                robots = await self._robots.fresh(origin)
-                named += _trusted_sitemaps(robots.sitemaps if robots else (), origin, site)
+                named += _trusted_sitemaps(await self._of_robots(origin), origin, site)
         return list(dict.fromkeys(named))[:MAX_SITEMAPS]
+
+    async def _of_robots(self, origin: str) -> tuple[str, ...]:
+        """Return the sitemaps of a robots.txt; while it is too old to be used, those it had."""
+        robots = await self._robots.fresh(origin)
+        if robots is not None:
+            self._named[origin] = tuple(robots.sitemaps)
+        return self._named.get(origin, ())
 
     async def _origins(self, site: ActiveSite) -> list[str]:
         origins: list[str] = []
         for host in list(self._state.hosts.values()):
             if site.site_id in host.pages and host.slot.host in site.scope.hosts:
-                rows = await self._database.read(host_rows.list_origins, host.host_id)
+                rows = self._database.look_up(host_rows.list_origins, host.host_id)
+                await trio.lowlevel.checkpoint()
                 origins += [origin for _, origin in rows]
         return origins
 

@@ -39,11 +39,10 @@ from crawld.store.changes.hint_source import SourceRow
 
 log = structlog.get_logger(__name__)
 
-FIND_EVERY_S: Final = 600.0
-"""Pause between two searches for sources; a reload also starts one."""
+FIND_EVERY_S: Final = 3_600.0
+"""Pause between two searches for sources; a new robots.txt, wiki or config also starts one."""
 
-FIRST_PAUSE_S: Final = 60.0
-MAX_PAUSE_S: Final = 86_400.0
+FIRST_PAUSE_S, MAX_PAUSE_S = 60.0, 86_400.0
 """Back-off after a failure: the first, doubled with each failure in a row, and the longest. While
 the whole host fails, it is that of the host at most."""
 
@@ -180,6 +179,7 @@ class HintPoller(BackgroundWork):
                 if row.told_until is not None:
                     sources.append(row.hint_source_id)
         self._state.hint_sources = {key: tuple(numbers) for key, numbers in known.items()}
+        self.budget.look_soon()
 
     # --- polls -----------------------------------------------------------------------------------
 

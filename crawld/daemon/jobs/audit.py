@@ -104,6 +104,7 @@ class AuditJob(BackgroundWork):
         super().__init__(context)
         self._present = present
         self._least_delay_s = least_delay_s
+        self._born_at: float | None = None
 
     @property
     def every_s(self) -> float:
@@ -112,15 +113,17 @@ class AuditJob(BackgroundWork):
 
     async def run(self) -> str:
         """Audit random pages for up to `RUN_S`."""
-        began_at = trio.current_time()
-        ends_at = began_at + RUN_S
+        ends_at = trio.current_time() + RUN_S
+        if self._born_at is None:
+            self._born_at = trio.current_time()
         found: list[AuditResult] = []
         async with trio.open_nursery() as nursery:
             while self._config().jobs.audit_share and trio.current_time() < ends_at:
                 counted_at = trio.current_time()
                 sites = await self._sites()
                 now = trio.current_time()
-                count_at = min(now + next_count_s(now - began_at, now - counted_at), ends_at)
+                age_s = now - self._born_at
+                count_at = min(now + next_count_s(age_s, now - counted_at), ends_at)
                 await self._draw_until(count_at, sites, nursery, found)
         await self._database.write(audit.delete_before, day_of(self._clock.now()) - KEPT_DAYS)
         total = sum(found, AuditResult())

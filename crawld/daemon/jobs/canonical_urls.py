@@ -31,14 +31,23 @@ class CanonicalUrlsJob(BackgroundWork):
     def __init__(self, context: CrawlContext) -> None:
         super().__init__(context)
         self._examined = self._renamed = self._joined = 0
+        self._finished: str | None = None
+
+    def has_work(self) -> bool:
+        """Whether other rules are in force than those of the last run."""
+        return canonical_urls.wanted_rules(self._sorting()) != self._finished
+
+    def _sorting(self) -> frozenset[int]:
+        sites = self._state.sites.items()
+        return frozenset(key for key, site in sites if site.config.sort_query)
 
     async def run(self) -> str:
         """Rename every page whose URL does not follow the rules in force."""
-        sites = self._state.sites.items()
-        sorting = frozenset(key for key, site in sites if site.config.sort_query)
+        sorting = self._sorting()
         rules = canonical_urls.wanted_rules(sorting)
         after = self._database.look_up(canonical_urls.begin, rules)
         if after is None:
+            self._finished = rules
             return "all URLs are canonical"
         before = self._renamed, self._joined
         pace = Pace(REST_FACTOR)
@@ -57,6 +66,7 @@ class CanonicalUrlsJob(BackgroundWork):
             await pace.rest()
         await self._rename_packed(rules, max(after - packed_list.FIRST_NUMBER, 0), sorting)
         await self._database.write(canonical_urls.finish, rules)
+        self._finished = rules
         renamed, joined = self._renamed - before[0], self._joined - before[1]
         return f"{renamed} pages renamed, {joined} joined with others"
 

@@ -21,6 +21,10 @@ class HintsJob:
         self._poller = poller
         self._database = database
 
+    def has_work(self) -> bool:
+        """Whether a run may find anything: always."""
+        return True
+
     async def run(self) -> str:
         """Find sources and poll all of them as soon as their hosts allow."""
         polled = self._poller.poll_all()

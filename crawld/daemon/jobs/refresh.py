@@ -42,8 +42,14 @@ class RefreshJob(BackgroundWork):
     @property
     def every_s(self) -> float:
         """Pause between two runs: a long one where no site has a limit; see `Job.every_s`."""
-        limits = (site.config.max_revisit_s for site in self._state.sites.values())
-        return IDLE_EVERY_S if all(limit is None for limit in limits) else EVERY_S
+        return EVERY_S if self._has_limits() else IDLE_EVERY_S
+
+    def has_work(self) -> bool:
+        """Whether a site has a limit, or had one in the last run."""
+        return self._overdue > 0 or self._has_limits()
+
+    def _has_limits(self) -> bool:
+        return any(site.config.max_revisit_s is not None for site in self._state.sites.values())
 
     async def run(self) -> str:
         """Let overdue pages of all hosts be visited."""

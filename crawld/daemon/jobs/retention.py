@@ -7,9 +7,11 @@ long as it works, so it takes at most half of a core.
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import structlog
+import trio
 
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.pacing import PacedReader
@@ -21,6 +23,10 @@ log = structlog.get_logger(__name__)
 
 EVERY_S: Final = 300.0
 """How long a superseded body stays whole: the space of some minutes of crawling."""
+
+FEW_COPIES, FEW_S = 64, 3600.0
+"""While fewer copies are new, their former bodies stay whole for up to so long: each look costs the
+same."""
 
 DELETE_EVERY_S: Final = 3600.0
 """How often all pages are checked for copies to delete; a changed rule also starts a check."""
@@ -43,14 +49,30 @@ class RetentionJob(BackgroundWork):
         self._paced = PacedReader(context.database, REST_FACTOR)
         self._applied_rules: dict[int, RetentionRule] = {}
         self._applied_at = 0.0
+        self._looked_at, self._next_look_at = 0, -math.inf
+        self._events, self._counted_at = math.inf, 0
         self._deltas = self._saved_bytes = self._given_up = 0
+
+    def has_work(self) -> bool:
+        """Whether many copies are new, or a look is due in any case."""
+        new = self._database.changes("version") - self._looked_at
+        is_due = trio.current_time() >= self._next_look_at
+        return new >= FEW_COPIES or is_due or self._are_rules_due(self._rules())
+
+    def _are_rules_due(self, rules: dict[int, RetentionRule]) -> bool:
+        if not rules:
+            return False
+        since_s = self._clock.now() - self._applied_at
+        return rules != self._applied_rules or since_s >= DELETE_EVERY_S
 
     async def run(self) -> str:
         """Encode new deltas, delete copies by the rules, then enforce the quotas."""
         deltas, given_up = self._deltas, self._given_up
+        self._looked_at = self._database.changes("version")
+        self._next_look_at = trio.current_time() + FEW_S
         await self._encode_deltas()
         rules, now = self._rules(), self._clock.now()
-        if rules and (rules != self._applied_rules or now - self._applied_at >= DELETE_EVERY_S):
+        if self._are_rules_due(rules):
             await self._delete_old(rules, now)
             self._applied_rules, self._applied_at = rules, now
         for site_id, max_bytes in self._quotas():
@@ -101,7 +123,11 @@ class RetentionJob(BackgroundWork):
             )
 
     async def _delete_events(self) -> None:
-        beyond = await self._paced.read(event.count) - self._config().store.keep_events
+        keep, inserted = self._config().store.keep_events, self._database.changes("event")
+        if self._events + inserted - self._counted_at <= keep:
+            return  # it counts all rows: only when there may be too many
+        beyond = (counted := await self._paced.read(event.count)) - keep
+        self._events, self._counted_at = min(counted, keep), inserted
         while beyond > 0:
             await self._database.write(event.delete_oldest, min(beyond, EVENTS_AT_ONCE))
             beyond -= EVENTS_AT_ONCE

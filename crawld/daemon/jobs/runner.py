@@ -57,6 +57,12 @@ class Job(Protocol):
     def every_s(self) -> float:
         """Pause between the end of a run and the next, seconds; read before each pause."""
 
+    def has_work(self) -> bool:
+        """Whether a run may find anything, by what is in memory: an idle job costs nothing.
+
+        One that is asked for runs in any case.
+        """
+
     async def run(self) -> str:
         """Run once and return a short summary."""
 
@@ -149,7 +155,8 @@ class JobRunner:
             with trio.move_on_at(task.next_at):
                 await task.requested.wait()
             is_asked, task.requested = task.requested.is_set(), trio.Event()
-            await self._run_once(task, is_asked=is_asked)
+            if is_asked or task.job.has_work():
+                await self._run_once(task, is_asked=is_asked)
             pause_s = self._pause_s(task.job)
 
     def _first_pause_s(self, job: Job, last: JobRow) -> float:

@@ -34,12 +34,17 @@ class SearchIndexJob(BackgroundWork):
     def __init__(self, context: CrawlContext) -> None:
         super().__init__(context)
         self._indexed = 0
+        self._looked_at = -1
+
+    def has_work(self) -> bool:
+        """Whether copies were stored since the last run."""
+        return self._database.changes("version") != self._looked_at
 
     async def run(self) -> str:
         """Index all copies that wait."""
         if not self._state.settings.search:
             return "off"
-        before = self._indexed
+        before, looked_at = self._indexed, self._database.changes("version")
         pace = Pace(REST_FACTOR)
         while self._database.look_up(search_index.any_new):
             found = await self._database.read(search_index.next_copies)
@@ -48,6 +53,7 @@ class SearchIndexJob(BackgroundWork):
             await self._database.write(search_index.apply, await self._words(found))
             self._indexed += len(found.copies)
             await pace.rest()
+        self._looked_at = looked_at
         return f"{self._indexed - before} pages indexed"
 
     async def _words(self, found: CopySlice) -> IndexSlice:

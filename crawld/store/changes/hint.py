@@ -24,6 +24,7 @@ from typing import Final, NamedTuple
 import apsw
 
 from crawld.core.change.reliability import Reliability
+from crawld.store import changed
 from crawld.store.changes import freshness, hint_source, untold
 
 FAN_OUT: Final = "fan_out"
@@ -212,6 +213,7 @@ def accept(
     counts = (len(new) + len(late), len(late), missed, sum(late), len(late))
     values = (*poll, *counts, dump_reliability(evidence), hint_source_id)
     connection.execute(_POLLED, values)
+    changed.note(connection, "hint_source")
     hint_source.set_cursors(connection, result.cursor_updates)
     if result.also_write is not None:
         result.also_write(connection)

@@ -13,6 +13,7 @@ import apsw
 
 from crawld.core.page import Outcome
 from crawld.core.value_type import value_type
+from crawld.store.changed import note
 from crawld.store.changes import untold
 from crawld.store.changes.hint import (
     FAN_OUT,
@@ -213,3 +214,4 @@ def _record_judgement(
         evidence.learn_lag(lag_s)
     counts = (int(changed), int(not changed), lag_s, int(lag_s > 0.0))
     connection.execute(_JUDGED, (*counts, dump_reliability(evidence), number))
+    note(connection, "hint_source")

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from crawld.store import changed
+
 
 class SourceRow(NamedTuple):
     """A stored source; most columns are those of `hint_source`.
@@ -79,6 +81,15 @@ def _row(row: tuple[Any, ...]) -> SourceRow:
     return SourceRow._make((*row[:2], tuple(sorted(json.loads(row[2]))), *row[3:]))
 
 
+def find(
+    connection: apsw.Connection, site_id: int, host: str, kind: str, url: str
+) -> SourceRow | None:
+    """Return a source of a site for the pages of a host by key; None: there is none."""
+    where = "hint_source.site_id = ? AND host.host = ? AND kind = ? AND url = ?"
+    row = connection.execute(f"{_SOURCE} WHERE {where}", (site_id, host, kind, url)).fetchone()
+    return None if row is None else _row(row)
+
+
 def ensure(
     connection: apsw.Connection,
     site_id: int,
@@ -99,6 +110,7 @@ def ensure(
         " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         (*key, at, evidence),
     )
+    changed.note(connection, "hint_source")
     where = "hint_source.site_id = ? AND hint_source.host_id = ? AND kind = ? AND url = ?"
     return _row(connection.execute(f"{_SOURCE} WHERE {where}", key).get)
 
@@ -115,6 +127,7 @@ def ensure_of_wiki(
         " ON CONFLICT DO NOTHING",
         (wiki_id, host_id, kind, url, at),
     )
+    changed.note(connection, "hint_source")
     key = (wiki_id, kind)
     connection.execute(
         "UPDATE hint_source SET url = ?3 WHERE wiki_id = ?1 AND kind = ?2 AND url <> ?3",
@@ -129,6 +142,7 @@ def set_cursors(connection: apsw.Connection, cursors: Iterable[tuple[int, str | 
         "UPDATE hint_source SET cursor = ?, next_poll_at = NULL WHERE hint_source_id = ?",
         [(cursor, number) for number, cursor in cursors],
     )
+    changed.note(connection, "hint_source")
 
 
 class PollFailure(NamedTuple):
@@ -153,3 +167,4 @@ def record_failure(connection: apsw.Connection, hint_source_id: int, failure: Po
         " poll_count = poll_count + 1, trouble_count = trouble_count + 1 WHERE hint_source_id = ?6",
         (*failure, hint_source_id),
     )
+    changed.note(connection, "hint_source")

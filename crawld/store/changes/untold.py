@@ -13,6 +13,8 @@ from typing import Final, cast
 
 import apsw
 
+from crawld.store import changed
+
 _ADD: Final = """
 INSERT INTO untold (hint_source_id, page_id, visited_at, counted) VALUES (?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET visited_at = excluded.visited_at, counted = excluded.counted
@@ -95,6 +97,7 @@ def count_explained(connection: apsw.Connection, hint_source_ids: Iterable[int])
         "UPDATE hint_source SET explained_count = explained_count + 1 WHERE hint_source_id = ?",
         [(number,) for number in hint_source_ids],
     )
+    changed.note(connection, "hint_source")
 
 
 def settle(connection: apsw.Connection, hint_source_id: int, until: float) -> int:

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from crawld.store import changed
+
 
 class WikiSite(NamedTuple):
     """A site that uses a wiki.
@@ -116,6 +118,7 @@ def update_sites(
         (wiki_id, json.dumps(list(permitted))),
     )
     connection.executemany(_JOIN, [(wiki_id, site_id) for site_id in joining])
+    changed.note(connection, "hint_source")  # the sources of the wiki report on its sites
 
 
 _JOIN = "INSERT OR IGNORE INTO wiki_site (wiki_id, site_id) VALUES (?, ?)"
@@ -176,6 +179,7 @@ def record_detection(
         (origin_id, at, api_url),
     ).get
     connection.execute(_JOIN, (wiki_id, site_id))
+    changed.note(connection, "hint_source")
 
 
 def set_api_url(connection: apsw.Connection, wiki_id: int, api_url: str | None) -> None:

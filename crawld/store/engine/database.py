@@ -16,6 +16,7 @@ until it has closed the last connection.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Concatenate, Final, ParamSpec, Self, TypeVar, cast
@@ -24,6 +25,8 @@ import apsw
 import trio
 
 from crawld.errors import StoreError
+from crawld.store import changed
+from crawld.store.changed import Table
 from crawld.store.engine import migrate
 from crawld.store.engine.background import in_background
 from crawld.store.engine.connection import (
@@ -70,8 +73,6 @@ class Database:
         migrated: the migrations applied to an older file, one line each.
         opened_at: when (trio's clock) its lock was taken: no process that had it before runs any
             more.
-        commits: how often something was stored since then: whoever looks for new rows has nothing
-            to read while it stays.
     """
 
     def __init__(
@@ -88,7 +89,6 @@ class Database:
         self.warning = warning
         self.migrated: list[str] = []
         self.opened_at = trio.current_time() - held_s
-        self.commits = 0
         self._lock = lock
         self._writer: Writer | None = None
         self._commit: GroupCommit | None = None
@@ -100,6 +100,8 @@ class Database:
         self._background = trio.Semaphore(READERS - 1)
         self._brief: WorkerConnection | None = None
         self._brief_lock = trio.Lock()
+        self._changes: Counter[Table] = Counter()
+        self._awaited: dict[Table, trio.Event] = {}
         self._log_bytes = 0
         self._long_log = trio.Event()
         self._used: set[WorkerConnection] = set()
@@ -285,6 +287,18 @@ class Database:
             nursery.start_soon(self._run_checkpoints)
             await self._group().run(task_status)
 
+    def changes(self, table: Table) -> int:
+        """Return how many rows of a table were added or changed since the start, about.
+
+        Whoever looks for new rows asks before the look, and has nothing to read while it stays.
+        """
+        return self._changes[table]
+
+    async def wait_changed(self, table: Table, since: int) -> None:
+        """Return as soon as a table has changed since it had `since` changes."""
+        while self._changes[table] == since:
+            await self._awaited.setdefault(table, trio.Event()).wait()
+
     async def flush(self) -> None:
         """Commit the pending writes now."""
         await self._group().flush()
@@ -336,6 +350,7 @@ class Database:
     async def _open_writer(self, batch_max_age_s: float, stall_retry_s: float) -> None:
         connection = await self.workers.run(open_connection, self.path)
         connection.set_wal_hook(self._note_log)
+        changed.begin(connection)
         self._writer = Writer(connection, self.workers)
         self._checkpoints = await self._connect(read_only=False)
         self._commit = GroupCommit(
@@ -392,7 +407,12 @@ class Database:
             await trio.sleep(CHECKPOINT_EVERY_S)
 
     def _committed(self) -> None:
-        self.commits += 1
+        if self._writer is not None:
+            noted = changed.take(self._writer.connection)
+            self._changes.update(noted)
+            for table in noted:
+                if (awaited := self._awaited.pop(table, None)) is not None:
+                    awaited.set()
         if self._log_bytes > CHECKPOINT_BYTES:
             self._long_log.set()
 

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import apsw
 
 from crawld.core.event import ABSENT, EventKind
+from crawld.store import changed
 from crawld.store.frontier import redirect
 
 EPOCH_AT: Final = 1_767_225_600
@@ -56,6 +57,7 @@ class NewEvent(NamedTuple):
 def insert(connection: apsw.Connection, event: NewEvent) -> None:
     """Store an event, and whether its page is away after it."""
     connection.execute(_INSERT, event)
+    changed.note(connection, "event")
     if event.kind in ABSENT or event.kind is EventKind.BACK:
         absent = event.kind if event.kind in ABSENT else None
         connection.execute("UPDATE page SET absent = ? WHERE page_id = ?", (absent, event.page_id))

@@ -15,6 +15,7 @@ import numpy as np
 from crawld.core.seen.judge import PendingUrls
 from crawld.core.seen.keys import Checks, Keys, UrlKeys, by_cluster
 from crawld.errors import CorruptDatabaseError
+from crawld.store import changed
 from crawld.store.seen.links import Links
 
 MIN_DIVIDED: Final = 16_384
@@ -61,6 +62,7 @@ def put_found(connection: apsw.Connection, links: Links) -> None:
     connection.execute(
         "INSERT INTO seen_found (urls, links) VALUES (?, ?)", (len(links), links.pack())
     )
+    changed.note(connection, "seen_found")
 
 
 def is_full(connection: apsw.Connection) -> bool:

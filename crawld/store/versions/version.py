@@ -14,6 +14,7 @@ import apsw
 from crawld.core.content.media import media_type
 from crawld.core.content.quarantine import UNANALYSED
 from crawld.errors import CorruptDatabaseError
+from crawld.store import changed
 from crawld.store.frontier.quarantine import COPY_TYPE
 from crawld.store.versions import body, document_text, version_tag
 from crawld.store.versions.response import StoredResponse
@@ -68,6 +69,7 @@ def insert(
         (page_id, visited_at, body_id, *line, *content, response.profile),
     )
     version_id = connection.last_insert_rowid()
+    changed.note(connection, "version")
     if response.tags:
         version_tag.put(connection, version_id, response.tags)
     return version_id

@@ -51,6 +51,14 @@ class WikiHistoryJob(BackgroundWork):
         # Before the first run since the start it is not known.
         self._has_unseen_sites = True
         self._hosts: frozenset[str] = frozenset()
+        self._had_api = True
+
+    def has_work(self) -> bool:
+        """Whether a site permits the API of its wiki, or did so in the last run."""
+        return self._had_api or self._permits_api()
+
+    def _permits_api(self) -> bool:
+        return any(site.config.api for site in self._state.sites.values())
 
     @property
     def every_s(self) -> float:
@@ -67,6 +75,7 @@ class WikiHistoryJob(BackgroundWork):
 
     async def run(self) -> str:
         """Read histories until nothing is left or the run is over."""
+        self._had_api = self._permits_api()
         rows = await find_wikis(self._state, self._database, self._clock, self._analyser)
         self._has_unseen_sites = await has_unseen_sites(self._state, self._database)
         self._hosts = frozenset(split_url(f"{row.origin}/").host for row in rows)

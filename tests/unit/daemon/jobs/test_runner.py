@@ -34,6 +34,10 @@ class CountingJob:
         self.ran = trio.Event()
         self.gate = None
         self._failing = list(failing)
+        self.idle = False
+
+    def has_work(self):
+        return not self.idle
 
     async def run(self):
         self.runs.append(trio.current_time())
@@ -257,3 +261,19 @@ async def test_jobs_do_not_wait_for_each_other(start, autojump_clock):
     assert states["stuck"].next_run_at is None
     assert states["quick"].last.result == "done"
     assert states["quick"].next_run_at > EPOCH_AT
+
+
+async def test_an_idle_job_has_no_run_and_stores_nothing(start, database, autojump_clock):
+    job = CountingJob()
+    runner = start(job)
+    await runs_of(job, 1)
+    await result_of(database)
+    job.idle = True
+    commits = []
+    database._group()._on_committed = lambda: commits.append(trio.current_time())
+    await trio.sleep(20 * EVERY_S)
+    assert (len(job.runs), commits) == (1, [])
+    runner.run_soon("count")  # an operator knows better
+    await runs_of(job, 2)
+    job.idle = False
+    await runs_of(job, 3)

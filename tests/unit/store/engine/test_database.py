@@ -3,8 +3,10 @@ import threading
 import apsw
 import pytest
 import trio
+import trio.testing
 
 from crawld.errors import CorruptDatabaseError, DatabaseInUseError, StoreError
+from crawld.store import changed
 from crawld.store.engine import meta, migrate
 from crawld.store.engine.background import background_reads
 from crawld.store.engine.connection import open_connection
@@ -76,11 +78,28 @@ async def test_without_a_writer_task_each_write_commits_itself(database):
     assert await database.read(meta.get, "a") == "x"
 
 
-async def test_commits_are_counted_and_reads_are_none(database):
-    before = database.commits
+def note_event(connection):
+    changed.note(connection, "event")
+
+
+async def test_changes_of_tables_are_counted_after_their_commit(database, nursery):
+    before, noted = database.changes("event"), trio.Event()
+
+    async def wait():
+        await database.wait_changed("event", before)
+        noted.set()
+
+    nursery.start_soon(wait)
     await database.write(put, "key")
-    await database.read(count)
-    assert database.commits == before + 1
+    await database.read(note_event)  # a reader's connection changes nothing
+    await trio.testing.wait_all_tasks_blocked()
+    assert database.changes("event") == before
+    assert not noted.is_set()
+    await database.write(note_event)
+    assert database.changes("event") == before + 1
+    await noted.wait()
+    await database.wait_changed("event", before)
+    assert database.changes("version") == 0
 
 
 async def test_keyword_arguments_are_passed(database):
