@@ -58,6 +58,7 @@ class SimulatedDisk:
         fault: returns the fault of now, None while the disk is well.
         loses_power: whether there is a power cut; else nothing is noted for it, which costs a read
             for each write.
+        may_fail: whether there is ever a fault.
 
     Attributes:
         open_files: handles that are not closed.
@@ -69,10 +70,12 @@ class SimulatedDisk:
         fault: Callable[[], DiskFault | None],
         *,
         loses_power: bool = True,
+        may_fail: bool = True,
     ) -> None:
         self._rng = rng
         self.fault = fault
         self.loses_power = loses_power
+        self.may_fail = may_fail
         self.notes: defaultdict[str, list[_Note]] = defaultdict(list)
         self.open_files = 0
         self._left = 0
@@ -85,8 +88,8 @@ class SimulatedDisk:
 
     def written(self, name: str, until_bytes: int) -> None:
         """Note how long a file is at least."""
-        if name.endswith("-wal"):
-            self._log_bytes = max(self._log_bytes, until_bytes)
+        if until_bytes > self._log_bytes and name.endswith("-wal"):
+            self._log_bytes = until_bytes
 
     def longest_log_bytes(self) -> int:
         """Return how long SQLite's log was at most since the last call."""
@@ -108,7 +111,8 @@ class SimulatedDisk:
 
     def is_refused(self) -> bool:
         """Draw whether a failing disk refuses an operation."""
-        return self.fault() is DiskFault.FAILING and self._rng.random() < FAILING_SHARE
+        is_failing = self.may_fail and self.fault() is DiskFault.FAILING
+        return is_failing and self._rng.random() < FAILING_SHARE
 
     def torn(self, data: bytes) -> bytes:
         """Return a beginning of some bytes, of whole sectors."""
@@ -177,17 +181,18 @@ class _SimulatedFile(apsw.VFSFile):
 
     def xWrite(self, data: bytes, offset: int) -> None:
         """Write, unless the disk is full or fails; a failing one may write a part."""
-        size_bytes = self.xFileSize()
-        if self._disk.fault() is DiskFault.FULL and offset + len(data) > size_bytes:
-            raise apsw.FullError("the simulated disk is full")
-        if self._disk.is_refused():
-            if part := self._disk.torn(data):
-                self._write(part, offset, size_bytes)
-            raise apsw.IOError("the simulated disk fails to write")
-        self._write(data, offset, size_bytes)
+        if self._disk.may_fail:
+            if self._disk.fault() is DiskFault.FULL and offset + len(data) > self.xFileSize():
+                raise apsw.FullError("the simulated disk is full")
+            if self._disk.is_refused():
+                if part := self._disk.torn(data):
+                    self._write(part, offset)
+                raise apsw.IOError("the simulated disk fails to write")
+        self._write(data, offset)
 
-    def _write(self, data: bytes, offset: int, size_bytes: int) -> None:
+    def _write(self, data: bytes, offset: int) -> None:
         if self._disk.loses_power:
+            size_bytes = self.xFileSize()
             before = self._read(offset, min(len(data), max(0, size_bytes - offset)))
             self._disk.notes[self._name].append(_Note(offset, bytes(data), before, size_bytes))
         super().xWrite(data, offset)

@@ -54,7 +54,7 @@ MAX_IN_FLIGHT: Final = 32
 MEAN_CPU_S: Final = 0.001
 """Mean CPU time between two looks at it; an analysis seems to overrun its estimate at times."""
 
-CPU_CHECK_S: Final = 60.0
+CPU_CHECK_S: Final = 300.0
 """Simulated seconds between two looks at the CPU time."""
 
 MOST_RESTARTS: Final = 50
@@ -101,7 +101,9 @@ class Lives:
         self._clock = Clock(wall=self._wall, cpu=cpu, is_simulated=True)
         self._delay_s = plan.host_delay_s
         loses_power = any(end.kind is EndKind.POWER_CUT for end in plan.ends)
-        self._disk = SimulatedDisk(self._rng("disk"), self._disk_fault, loses_power=loses_power)
+        self._disk = SimulatedDisk(
+            self._rng("disk"), self._disk_fault, loses_power=loses_power, may_fail=bool(plan.disk)
+        )
         faults = self._rng("faults")
         web = self._web = SimulatedWeb((), clock=_true_time)
         for host in plan.hosts:

@@ -1,7 +1,9 @@
 """What tells of changes in a universe: the API of a wiki, a feed, a stream of events."""
 
 import pytest
+import trio
 
+from crawld.daemon.hints import sitemaps
 from crawld.sources import mediawiki_history
 from crawld.universe.plan import (
     PageFate,
@@ -61,3 +63,21 @@ def test_feeds_and_streams_are_read(run):
     assert broken == set()
     assert "request a.test /changes.atom" in events
     assert events.count("request a.test /stream") == 1  # it stays open
+
+
+@pytest.mark.parametrize(("part_entries", "readings"), [(4_000, 1), (3, 2)])
+def test_a_sitemap_of_one_part_is_read_once(run, monkeypatch, part_entries, readings):
+    read = []
+
+    class CountedReader(sitemaps.SitemapReader):
+        def __init__(self):
+            read.append(trio.current_time())
+            super().__init__()
+
+    monkeypatch.setattr(sitemaps, "SitemapReader", CountedReader)
+    monkeypatch.setattr(sitemaps, "PART_ENTRIES", part_entries)
+    broken, events = run(host(sitemap=True))
+    assert broken == set()
+    answers = events.count("answer a.test /sitemap.xml 200")
+    assert answers > 1
+    assert answers <= len(read) / readings <= answers + 1

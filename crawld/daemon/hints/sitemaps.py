@@ -1,10 +1,11 @@
 """Sitemaps as hint sources: fetch each file when it is due and report its entries in parts.
 
 One poll fetches one file of the tree or reports the next part of the open file; a part is small
-enough to delay no fetch slot. A file is read twice: first to count its dates, since a date that
-nearly all pages share belongs to the file and says nothing about them (`DateStatistics`), then to
-report its entries. Parts wait for commits, so a large file is kept packed meanwhile. The state of a
-file, validators included, is stored with its last part. After a kill the file is fetched again, and
+enough to delay no fetch slot. Its dates are counted first, since a date that nearly all pages share
+belongs to the file and says nothing about them (`DateStatistics`); then its entries are reported. A
+file of one part keeps its entries until then, a larger one is read a second time. Parts wait for
+commits, so a large file is kept packed meanwhile. The state of a file, validators included, is
+stored with its last part. After a kill the file is fetched again, and
 hints already reported are not new. A file with today's date is read again after the day ends,
 changed or not: only then is the date complete.
 
@@ -226,11 +227,15 @@ class SitemapSource(BackgroundWork):
         """Count the dates of a file and open it."""
         assert document.body is not None
         dates, reader, trouble = DateStatistics(document.at), SitemapReader(), None
-        digest, found = xxhash.xxh3_128_digest(document.body), None
+        digest = xxhash.xxh3_128_digest(document.body)
+        found: list[ListedPage] | None = []
         try:
             read = _entries(document, reader)
             while (entries := await self._next_piece(document.url, read)) is not None:
                 dates.add(entries)
+                if found is not None:
+                    found.extend(entries)
+                    found = found if len(found) <= PART_ENTRIES else None
                 if reader.kind is SitemapKind.FEED:
                     found = await self._read_feed(document.body, document.url)
                     dates.add(found)
