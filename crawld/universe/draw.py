@@ -57,6 +57,11 @@ LONE_WIKI_DAYS, LONE_WIKI_DELAY_S = 0.4, 60.0
 """A share of the seeds has a wiki alone that forgets its changes during an outage: among many
 faults nobody can say when its mirror must show them again."""
 
+LONE_REPLICA_SHARE: Final = 0.04
+LONE_REPLICA_DAYS, LONE_REPLICA_DELAY_S = 0.4, 60.0
+"""A share of the seeds has two hosts of one owner with the same pages, which change apart: a verdict
+on a replica takes hours without faults."""
+
 FORBIDDEN: Final = ("", "", "/wiki/B", "/wiki/S", "/wiki/T")
 """Prefixes that editions of robots.txt disallow; each covers some pages, an empty one none."""
 
@@ -72,6 +77,8 @@ def campaign_days(seed: int) -> float:
     """Return how many days the universe of a seed lasts in a campaign."""
     if _has_lone_wiki(seed):
         return LONE_WIKI_DAYS
+    if _has_lone_replica(seed):
+        return LONE_REPLICA_DAYS
     return random.Random(f"days of {seed}").choice(CAMPAIGN_DAYS)
 
 
@@ -79,6 +86,8 @@ def draw_plan(seed: int, days: float) -> UniversePlan:
     """Return the plan of a seed."""
     if days >= LONE_WIKI_DAYS and _has_lone_wiki(seed):
         return _lone_wiki_plan(seed, days)
+    if days >= LONE_REPLICA_DAYS and _has_lone_replica(seed):
+        return _lone_replica_plan(seed, days)
     rng = random.Random(seed)
     delays_s = [each for each in HOST_DELAYS_S if days * DAY_S / each <= MOST_SLOTS]
     delay_s = rng.choice(delays_s or HOST_DELAYS_S[-1:])
@@ -131,6 +140,38 @@ def _lone_wiki_plan(seed: int, days: float) -> UniversePlan:
     )
     return UniversePlan(
         seed, days, LONE_WIKI_DELAY_S, (host,), ends, min_revisit_s=rng.choice((0.0, 600.0))
+    )
+
+
+def _has_lone_replica(seed: int) -> bool:
+    return random.Random(f"lone replica of {seed}").random() < LONE_REPLICA_SHARE
+
+
+def _lone_replica_plan(seed: int, days: float) -> UniversePlan:
+    """Return a plan of a host and a copy of it, whose pages change at their own times."""
+    rng = random.Random(seed)
+    pages, site_seed, sitemap = rng.randint(25, 50), rng.getrandbits(32), rng.random() < 0.5
+    hosts = tuple(
+        HostPlan(
+            name,
+            (NameEdition(0.0, f"93.184.216.{10 + number}"),),
+            pages,
+            site_seed,
+            (RobotsEdition(0.0, "", None),),
+            (),
+            change_seed=rng.getrandbits(32),
+            changes_per_day=rng.uniform(0.2, 0.5),
+            sitemap=sitemap,
+        )
+        for number, name in enumerate(("site0.test", "copy.site0.test"))
+    )
+    ends = tuple(
+        LifeEnd(rng.choice(list(EndKind)), rng.uniform(0.2, 0.8) * days * DAY_S, 1.0)
+        for _ in range(rng.choice((0, 0, 1)))
+    )
+    revisit_s = rng.choice((0.0, 600.0))
+    return UniversePlan(
+        seed, days, LONE_REPLICA_DELAY_S, hosts, ends, min_revisit_s=revisit_s, prune=True
     )
 
 

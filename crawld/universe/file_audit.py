@@ -24,6 +24,7 @@ from crawld.universe.change_audit import ChangeAudit, Truth
 from crawld.universe.file_rows import own_url, rows_of
 from crawld.universe.findings import Findings
 from crawld.universe.plan import HostPlan, UniversePlan
+from crawld.universe.replica_audit import check_replicas
 from crawld.universe.simulated_host import SentAnswer
 
 LOST_S: Final = 2.0
@@ -166,6 +167,7 @@ class FileAudit:
                 if (left := body.unused(connection)) > 0:
                     self._found.add("bodies_left", at_s, f"{left} bodies have no version")
                 self._changes.check(connection, at_s)
+                check_replicas(self._plan, self._found, connection, self._revision, at_s)
         except (CrawldError, apsw.Error) as error:
             self._found.add("file", at_s, f"{type(error).__name__}: {error}")
 

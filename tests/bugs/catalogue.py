@@ -78,6 +78,12 @@ def _names_private(plan: UniversePlan) -> bool:
     return any(each.fault is None and not ip_address(each.address).is_global for each in names)
 
 
+def _has_replica(plan: UniversePlan) -> bool:
+    """Whether two hosts of one owner have the same pages, and the pages of one may rest."""
+    domains = [host.name.split(".")[-2] for host in plan.hosts]
+    return plan.prune and len(plan.hosts) == 2 and domains[0] == domains[1]
+
+
 def _forgets_changes(plan: UniversePlan) -> bool:
     """Whether a wiki has forgotten some changes when its outage ends."""
     return any(host.keeps_changes_s is not None for host in plan.hosts)
@@ -176,6 +182,14 @@ BUGS: Final = (
         "            progress.to_json()\n",
         "change_unseen",
         can_show=_forgets_changes,
+    ),
+    _bug(
+        "a replica suspended after its twin changed",
+        "crawld/core/replica/agreement.py",
+        "        is_behind = lag_s > LEAST_LAG_S\n",
+        "        is_behind = lag_s > MAX_LAG_S\n",
+        "replica_rests",
+        can_show=_has_replica,
     ),
     _bug(
         "an address of a private network reached",
