@@ -59,8 +59,8 @@ faults nobody can say when its mirror must show them again."""
 
 LONE_REPLICA_SHARE: Final = 0.04
 LONE_REPLICA_DAYS, LONE_REPLICA_DELAY_S = 0.4, 60.0
-"""A share of the seeds has two hosts of one owner with the same pages, which change apart: a verdict
-on a replica takes hours without faults."""
+"""A share of the seeds has two hosts of one owner with the same pages, which change apart: a
+verdict on a replica takes hours without faults."""
 
 FORBIDDEN: Final = ("", "", "/wiki/B", "/wiki/S", "/wiki/T")
 """Prefixes that editions of robots.txt disallow; each covers some pages, an empty one none."""
@@ -148,7 +148,7 @@ def _has_lone_replica(seed: int) -> bool:
 
 
 def _lone_replica_plan(seed: int, days: float) -> UniversePlan:
-    """Return a plan of a host and a copy of it, whose pages change at their own times."""
+    """Return a plan of a host and its mirror, whose pages change at their own times."""
     rng = random.Random(seed)
     pages, site_seed, sitemap = rng.randint(25, 50), rng.getrandbits(32), rng.random() < 0.5
     hosts = tuple(
@@ -160,10 +160,10 @@ def _lone_replica_plan(seed: int, days: float) -> UniversePlan:
             (RobotsEdition(0.0, "", None),),
             (),
             change_seed=rng.getrandbits(32),
-            changes_per_day=rng.uniform(0.2, 0.5),
+            changes_per_day=rng.uniform(0.4, 0.9),
             sitemap=sitemap,
         )
-        for number, name in enumerate(("site0.test", "copy.site0.test"))
+        for number, name in enumerate(("site0.test", "mirror.site0.test"))
     )
     ends = tuple(
         LifeEnd(rng.choice(list(EndKind)), rng.uniform(0.2, 0.8) * days * DAY_S, 1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -70,20 +70,20 @@ class _Served:
     """What a URL was served with.
 
     Attributes:
-        revisions: by the digest of a body, the last revision that had it; a page without a change
-            differs in what changes by itself.
+        revisions: by the digest of a body, the revisions that had it: an edit may be undone, and a
+            page without a change differs in what changes by itself.
         certain: the revisions that the file must know; a few may have been taken for noise.
         stored: the last revision that the file was seen to have; -1: none.
     """
 
     def __init__(self) -> None:
-        self.revisions: dict[bytes, int] = {}
+        self.revisions: defaultdict[bytes, set[int]] = defaultdict(set)
         self.certain: list[int] = []
         self.stored = -1
         self._recent: list[tuple[float, int]] = []
 
     def add(self, digest: bytes, revision: int, sent_s: float) -> None:
-        self.revisions[digest] = revision
+        self.revisions[digest].add(revision)
         self._recent.append((sent_s, revision))
 
     def set_aside(self) -> None:
@@ -167,7 +167,7 @@ class FileAudit:
                 if (left := body.unused(connection)) > 0:
                     self._found.add("bodies_left", at_s, f"{left} bodies have no version")
                 self._changes.check(connection, at_s)
-                check_replicas(self._plan, self._found, connection, self._revision, at_s)
+                check_replicas(self._plan, self._found, connection, self._revisions, at_s)
         except (CrawldError, apsw.Error) as error:
             self._found.add("file", at_s, f"{type(error).__name__}: {error}")
 
@@ -251,9 +251,14 @@ class FileAudit:
             served.stored = revision
 
     def _revision(self, connection: apsw.Connection, url: str, version_id: int) -> int | None:
-        """Return which revision a copy is; None: none that was served."""
+        """Return which revision a copy is, the last one; None: none that was served."""
+        return max(self._revisions(connection, url, version_id), default=None)
+
+    def _revisions(self, connection: apsw.Connection, url: str, version_id: int) -> Set[int]:
+        """Return which revisions a copy is."""
         content = read_body(connection, version_id)
-        return None if content is None else self._served[url].revisions.get(_digest(content))
+        known = self._served[url].revisions
+        return frozenset() if content is None else known.get(_digest(content), frozenset())
 
 
 def _url(host: str, target: str) -> str:

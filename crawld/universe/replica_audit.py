@@ -6,8 +6,9 @@ knows of a twin are its copies: a change that no visit has seen is held against 
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Final
 
 import apsw
@@ -20,18 +21,18 @@ from crawld.universe.plan import START_AT, HostPlan, UniversePlan
 LAG_S: Final = 61.0
 """Two visits so close together may see a page before and after a change."""
 
-COMPARED_S: Final = 8_000.0
-"""A visit of a page is compared by the next two searches for replicas, an hour apart."""
+COMPARED_S: Final = 4_200.0
+"""A visit of a page is compared by the next search for replicas, an hour after the last."""
 
-RevisionOf = Callable[[apsw.Connection, str, int], int | None]
-"""Returns the revision of a copy by its URL and version_id; None: none that was served."""
+RevisionsOf = Callable[[apsw.Connection, str, int], Set[int]]
+"""Returns the revisions that a copy may be, by its URL and version_id: an edit may be undone."""
 
 
 def check_replicas(
     plan: UniversePlan,
     found: Findings,
     connection: apsw.Connection,
-    revision_of: RevisionOf,
+    revisions_of: RevisionsOf,
     at_s: float,
 ) -> None:
     """Check the pages at rest of a file."""
@@ -51,18 +52,14 @@ def check_replicas(
         shown_at, host = shown.get(url), _host(url)
         if shown_at is None or shown_at - START_AT > at_s - COMPARED_S or not copies[url]:
             continue  # it was never visited, or not compared yet
-        own = revision_of(connection, url, max(copies[url])[1])
-        there = [
-            (at, revision_of(connection, url.replace(host, twins[host], 1), number))
-            for at, number in sorted(copies[url.replace(host, twins[host], 1)])
-        ]
-        lost = [at for at, number in there if number is not None and number > (own or 0)]
-        if own not in {number for _, number in there}:
-            found.add("replica_rests", at_s, f"{url} rests; its twin never had revision {own}")
-        elif lost and shown_at > lost[0] + LAG_S:
-            late_s = shown_at - lost[0]
-            what = f"{url} rests with revision {own}, which its twin had lost {late_s:.0f} s before"
-            found.add("replica_rests", at_s, what)
+        own = revisions_of(connection, url, max(copies[url])[1])
+        twin, lost_at = url.replace(host, twins[host], 1), -math.inf
+        for at, number in sorted(copies[twin]):
+            has_it = own & revisions_of(connection, twin, number)
+            lost_at = math.inf if has_it else min(lost_at, at)
+        if shown_at > lost_at + LAG_S:
+            what = f"{url} was seen at {shown_at - START_AT:.0f}, and its twin without its text"
+            found.add("replica_rests", at_s, f"{what} at {lost_at - START_AT:.0f}")
 
 
 def _twins(plan: UniversePlan) -> dict[str, str]:
