@@ -87,7 +87,7 @@ MOST_S ?= 2
 mutation: $(DEV)
 	CI=true $(BIN)/python -m tests.mutants.sample $(SAMPLE) $(DRAW) $(MOST_S)
 
-# bugs of eleven kinds, each planted in a copy: after how many seeds of the universe it is found
+# bugs of twelve kinds, each planted in a copy: after how many seeds of the universe it is found
 bugs: $(DEV)
 	$(BIN)/python -m tests.bugs $(ARGS)
 
