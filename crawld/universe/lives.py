@@ -54,8 +54,8 @@ MAX_IN_FLIGHT: Final = 32
 MEAN_CPU_S: Final = 0.001
 """Mean CPU time between two looks at it; an analysis seems to overrun its estimate at times."""
 
-CPU_CHECK_S: Final = 300.0
-"""Simulated seconds between two looks at the CPU time."""
+CPU_CHECK_S, MAX_CPU_CHECK_S = 60.0, 300.0
+"""Simulated seconds between two looks at the CPU time, in a universe of a day and of five."""
 
 MOST_RESTARTS: Final = 50
 """A fault of the disk ends sooner."""
@@ -145,7 +145,9 @@ class Lives:
             if now_s >= ends_s:
                 hint = "simulate fewer days, or permit more with --max-cpu"
                 self._give_up("the CPU time was used up", hint=hint)
-            await trio.sleep(CPU_CHECK_S)
+            await trio.sleep(
+                min(max(self._plan.duration_s / 1_440.0, CPU_CHECK_S), MAX_CPU_CHECK_S)
+            )
 
     def _give_up(self, why: str, *, hint: str) -> NoReturn:
         """End the run, and say how far it has come and what was found."""
