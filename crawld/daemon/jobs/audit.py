@@ -82,7 +82,7 @@ def next_count_s(age_s: float, took_s: float) -> float:
     """Return the pause until copies are counted again: a young mirror grows quickly.
 
     Args:
-        age_s: time since the run began.
+        age_s: time since the first run began.
         took_s: how long the last count took, a second for ten million pages.
     """
     return max(min(max(age_s, FIRST_COUNT_S), COUNT_S), COUNT_REST * took_s)
