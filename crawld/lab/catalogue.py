@@ -72,10 +72,8 @@ _HOT: Final = ("--min-changes", "300", "--budget", "0.115,0.346,0.576")
 _ALL: Final = ("--min-changes", "10", "--budget", "0.05,0.1,0.3")
 _HINTED: Final = "uniform,merge,greedy-ncis,index"
 _LOSSY: Final = "lag=60,miss=0.2,false=0.2"
-_QUARTER: Final = MappingProxyType(
-    {"--duration": "91d", "--min-changes": "75", "--budget": "0.346"}
-)
-"""A quarter of the year, for the policies that allocate again each hour."""
+_MONTH: Final = MappingProxyType({"--duration": "30d", "--min-changes": "25", "--budget": "0.346"})
+"""A month of the year, for the policies that allocate again each hour."""
 
 EXPERIMENTS: Final = (
     Experiment(
@@ -129,7 +127,7 @@ EXPERIMENTS: Final = (
         "Policies on pages with at least 300 changes in the year",
         "PUC-Rio: MERGE within .4 points of UNPOLITE",
         ("--policies", f"{_SEVEN},greedy-printed,merge-past", *_HOT),
-        _QUARTER,
+        _MONTH,
     ),
     _simulation(
         "all",
@@ -150,7 +148,7 @@ EXPERIMENTS: Final = (
         "GREEDY with three simulated renewals and histograms that grow with visits",
         "PUC-Rio, chapter 5: GREEDY slightly below RANDOM",
         ("--policies", "random,merge,greedy-sampled,greedy-sampled-printed", *_HOT),
-        _QUARTER,
+        _MONTH,
     ),
     _simulation(
         "figure-6-3",
@@ -160,14 +158,14 @@ EXPERIMENTS: Final = (
             *("--policies", "uniform,random,merge,merge2,delayed,unpolite,index"),
             *("--min-changes", "300", "--interval", "15", "--plot", "{plot}"),
         ),
-        {"--fractions": "0.4,1", "--duration": "91d", "--min-changes": "75"},
+        {"--fractions": "0.4,1", "--duration": "61d", "--min-changes": "50"},
     ),
     _simulation(
         "hints",
         "Changes told 60 s late",
         "Busa-Fekete et al. (2025): GREEDY-NCIS close to the optimum, on Poisson pages",
         ("--policies", f"{_HINTED},relaxed,clairvoyant", "--hints", "lag=60", *_HOT),
-        _QUARTER,
+        _MONTH,
     ),
     _simulation(
         "hints-all",
@@ -192,7 +190,7 @@ EXPERIMENTS: Final = (
         "Hints 60 s late, a fifth of them missed and a fifth false",
         "no publication",
         ("--policies", _HINTED, "--hints", _LOSSY, *_HOT),
-        _QUARTER,
+        _MONTH,
     ),
     _simulation(
         "lossy-hints-all",
