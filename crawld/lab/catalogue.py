@@ -172,7 +172,7 @@ EXPERIMENTS: Final = (
         "Changes told 60 s late, pages with at least 10 changes in the year",
         "no publication",
         ("--policies", f"{_HINTED},relaxed,clairvoyant", "--hints", "lag=60", *_ALL),
-        {"--budget": "0.1", "--policies": "index,relaxed,clairvoyant"},
+        {"--budget": "0.05", "--policies": "index,relaxed,clairvoyant"},
     ),
     Experiment(
         "forecast",
