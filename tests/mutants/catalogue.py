@@ -337,6 +337,27 @@ MUTANTS = (
         ("tests/unit/daemon/jobs/replicas/test_section_plan.py",),
     ),
     Mutant(
+        "branches rest under the first in the order, with whatever it shares",
+        "crawld/daemon/jobs/replicas/plan.py",
+        "        order.sort(key=lambda host: -gains[host])\n",
+        "        order.sort(key=lambda host: 0 * gains[host])\n",
+        ("tests/unit/daemon/jobs/replicas/test_plan.py",),
+    ),
+    Mutant(
+        "branches change their host for little",
+        "crawld/daemon/jobs/replicas/plan.py",
+        "        return STAYING * pages if self._rests(copy, kept) else pages\n",
+        "        return pages\n",
+        ("tests/unit/daemon/jobs/replicas/test_plan.py",),
+    ),
+    Mutant(
+        "a host that is kept rests under another",
+        "crawld/daemon/jobs/replicas/plan.py",
+        "            if copy in found or copy in keeping:\n",
+        "            if copy in found:\n",
+        ("tests/unit/daemon/jobs/replicas/test_plan.py",),
+    ),
+    Mutant(
         "of a page that is a table of numbers, the numbers are noise",
         "crawld/core/content/twin.py",
         "    if len(noisy) <= MOST_NOISY * len(blocks.texts):\n",

@@ -13,9 +13,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from crawld.core.replica.canonical import (
     HostProfile,
@@ -24,6 +24,7 @@ from crawld.core.replica.canonical import (
     order_to_keep,
     why_kept,
 )
+from crawld.core.replica.owners import site_name
 from crawld.core.replica.verdict import (
     HostAgreement,
     PairEvidence,
@@ -42,6 +43,11 @@ from crawld.store.replica.replica import RESTING, ReplicaRow, Status
 LEFT_SHARE: Final = 0.05
 """Bound of the agreeing share below which the pages of two hosts are no longer compared; half of
 the least share with which it begins (`verdict.SHARED_SHARE_OF_DOMAIN`)."""
+
+
+STAYING: Final = 2.0
+"""How much more pages count that rest under a host than those that may: hosts do not change for
+little."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +147,11 @@ def decide_group(
     rows: Mapping[int, ReplicaRow],
     given: PlanInput,
 ) -> list[Decision]:
-    """Decide the hosts of a group in the order in which they are kept: near-linear in its links."""
+    """Decide the hosts of a group in the order in which they are kept: near-linear in its links.
+
+    Of three sites and more, such as branches of a company, those are kept first under which most
+    pages of the others may rest.
+    """
     evidence = {
         pair: given.evidence[pair]
         for host in hosts
@@ -153,44 +163,95 @@ def decide_group(
     agreement = agreement_with_others({host: given.profiles[host].name for host in hosts}, evidence)
     profiles = {host: given.profiles[host] for host in hosts}
     profiles |= {host: replace(profiles[host], agreement=one) for host, one in agreement.items()}
+    group = _Group(given, links, rows, evidence, declared, profiles)
     order = order_to_keep(profiles, declared, pointing)
     place = {host: at for at, host in enumerate(order)}
+    later = {
+        kept: [copy for copy in sorted(neighbors[kept]) if place[copy] > place[kept]]
+        for kept in order
+    }
+    if len(hosts) > 2 and _are_branches(profiles.values(), declared):
+        gains = {kept: sum(group.gain(copy, kept) for copy in later[kept]) for kept in order}
+        order.sort(key=lambda host: -gains[host])
     found: dict[int, Decision] = {}
     asked: dict[int, Decision] = {}
+    keeping: set[int] = set()
     for kept in order:
         if kept in found:
             continue
-        for copy in sorted(neighbors[kept]):
-            if place[copy] < place[kept] or copy in found:
+        for copy in later[kept]:
+            if copy in found or copy in keeping:
                 continue
-            pair = ordered_pair(kept, copy)
-            is_declared = copy in declared[kept] and kept not in declared[copy]
-            here, there = profiles[copy], profiles[kept]
-            row = rows.get(copy)
-            rests = row is not None and row.canonical_id == kept and row.status in RESTING
-            may = given.operator_words.get(pair) == "confirmed" or _may_rest(
-                given, copy, kept, row, copy_declares=is_declared
-            )
-            if may or may_rest_under(
-                here,
-                there,
-                copy_declares=is_declared,
-                rests=rests,
-                pages_only=True,
-                shows_site=_shows_site(given, pair, row, kept),
-                crowded=given.crowded,
-            ):
-                names = [profiles[host].name for host in declared[kept]]
-                points = pair in evidence and evidence[pair].points(pair.index(copy))
-                why = why_kept(there, here, names, copy_declares=is_declared or points)
-                reason = row.reason if row is not None and rests else why
-                status: Status = "pruned" if links[pair] and may else "partly"
-                found[copy] = Decision(copy, kept, status, reason)
-            elif copy not in asked and _asks(pair, row, given):
-                why = f"{there.name} and {here.name} may have different owners"
+            decision = group.decision(copy, kept)
+            if decision is not None:
+                found[copy] = decision
+                keeping.add(kept)
+            elif copy not in asked and _asks(ordered_pair(copy, kept), rows.get(copy), given):
+                why = f"{profiles[kept].name} and {profiles[copy].name} may have different owners"
                 asked[copy] = Decision.held(copy, kept, why)
     held = [decision for copy, decision in asked.items() if copy not in found]
     return sorted([*found.values(), *held], key=lambda decision: decision.server_id)
+
+
+def _are_branches(profiles: Iterable[HostProfile], declared: Mapping[int, Collection[int]]) -> bool:
+    """Whether no host is another name of one, and neither they nor the operator say which to keep.
+
+    All of it holds for long: what a single comparison changes would move the hosts to and fro.
+    """
+    known = list(profiles)
+    sites = {site_name(profile.name) for profile in known}
+    told = any(declared.values()) or any(profile.preferred for profile in known)
+    return len(sites) == len(known) and not told
+
+
+class _Group(NamedTuple):
+    """What decides about the pairs of a group."""
+
+    given: PlanInput
+    links: Mapping[Pair, bool]
+    rows: Mapping[int, ReplicaRow]
+    evidence: Mapping[Pair, PairEvidence]
+    declared: Mapping[int, Collection[int]]
+    profiles: Mapping[int, HostProfile]
+
+    def decision(self, copy: int, kept: int) -> Decision | None:
+        """Return what becomes of a host under another; None: it may not rest there."""
+        given, pair = self.given, ordered_pair(kept, copy)
+        is_declared = copy in self.declared[kept] and kept not in self.declared[copy]
+        here, there = self.profiles[copy], self.profiles[kept]
+        row = self.rows.get(copy)
+        rests = self._rests(copy, kept)
+        may = given.operator_words.get(pair) == "confirmed" or _may_rest(
+            given, copy, kept, row, copy_declares=is_declared
+        )
+        if not may and not may_rest_under(
+            here,
+            there,
+            copy_declares=is_declared,
+            rests=rests,
+            pages_only=True,
+            shows_site=_shows_site(given, pair, row, kept),
+            crowded=given.crowded,
+        ):
+            return None
+        names = [self.profiles[host].name for host in self.declared[kept]]
+        points = pair in self.evidence and self.evidence[pair].points(pair.index(copy))
+        why = why_kept(there, here, names, copy_declares=is_declared or points)
+        reason = row.reason if row is not None and rests else why
+        status: Status = "pruned" if self.links[pair] and may else "partly"
+        return Decision(copy, kept, status, reason)
+
+    def gain(self, copy: int, kept: int) -> float:
+        """Return how many pages of a host may rest under another; what rests there counts more."""
+        if self.decision(copy, kept) is None:
+            return 0.0
+        known = self.evidence.get(ordered_pair(copy, kept))
+        pages = known.alike if known is not None else 0.0
+        return STAYING * pages if self._rests(copy, kept) else pages
+
+    def _rests(self, copy: int, kept: int) -> bool:
+        row = self.rows.get(copy)
+        return row is not None and row.canonical_id == kept and row.status in RESTING
 
 
 def _may_rest(

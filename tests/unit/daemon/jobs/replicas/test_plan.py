@@ -400,3 +400,52 @@ def test_a_host_of_which_most_was_never_visited_is_not_declared():
         found = what(before, agreeing, unvisited)
         assert decided(found) == {1: (0, after)}
         assert Planner().is_overdue(found) is (before != after)
+
+
+def branches(*rows, **inlinks):
+    """Return the plan input of four branches: most pages of two agree."""
+    names = [f"{name}.a.com" for name in ("leeds", "turin", "paris", "berlin")]
+    equal = {(0, 1): 10, (0, 2): 11, (0, 3): 10, (1, 2): 36, (1, 3): 12, (2, 3): 9}
+    what = plan_input(
+        names, {key: pair("", "", equal=count) for key, count in equal.items()}, replicas=rows
+    )
+    known = {"leeds": 8, "turin": 7, "paris": 2, "berlin": 3} | inlinks
+    profiles = {
+        at: replace(profile, inlinks=known[profile.name.partition(".")[0]])
+        for at, profile in what.profiles.items()
+    }
+    return replace(what, profiles=profiles)
+
+
+def test_branches_rest_under_the_one_with_which_most_pages_agree():
+    """Not under the first in the order, with which few do."""
+    assert decided(branches()) == {2: (1, "partly"), 3: (1, "partly")}
+    # Also where they rested under another, as long as it is not for little.
+    resting = [row(at, 0, "partly") for at in (2, 3)]
+    assert decided(branches(*resting)) == {2: (1, "partly"), 3: (1, "partly")}
+    # Whoever is kept rests under no other, and needs as many inlinks as before.
+    assert decided(branches(leeds=20)) == {2: (1, "partly"), 3: (1, "partly")}
+    assert decided(branches(turin=3)) == {2: (0, "partly"), 3: (0, "partly"), 1: (0, "partly")}
+
+
+def test_branches_stay_where_they_rest_for_little():
+    close = branches(row(2, 0, "partly"), row(3, 0, "partly"))
+    equal = {(0, 2): 20, (0, 3): 10, (1, 2): 24, (1, 3): 12}
+    evidence = close.evidence | {key: pair("", "", equal=count) for key, count in equal.items()}
+    evidence = {key: replace(one, names=close.evidence[key].names) for key, one in evidence.items()}
+    found = decided(replace(close, evidence=evidence))
+    assert {found[at][0] for at in (2, 3)} == {0}
+    moved = decided(replace(close, evidence=evidence, replicas=()))
+    assert {moved[at][0] for at in (2, 3)} == {1}
+
+
+def test_branches_do_not_move_with_a_verdict():
+    """Declared or not, a branch rests where most pages agree."""
+    resting = row(2, 1, "partly", **agreement(36, 4))
+    for status in ("partly", "pruned"):
+        declared = resting._replace(status=status, **agreement(40, 0))
+        for one in (resting, declared):
+            assert decided(branches(one))[2][0] == 1
+    told = branches()
+    preferred = {**told.profiles, 0: replace(told.profiles[0], preferred=True)}
+    assert decided(replace(told, profiles=preferred))[2] == (0, "partly")
