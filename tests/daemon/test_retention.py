@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from crawld.daemon.jobs.retention import RetentionJob
+from crawld.store import visit
 from crawld.store.mirror import events
 from crawld.store.mirror.selection import Reason, select_copy
 from tests.daemon.control_client import get, post
-from tests.daemon.page_history import BEGIN, DAY_S
+from tests.daemon.page_history import BEGIN, DAY_S, visit_record
 
 
 async def selected_copy(running, page_id):
@@ -100,3 +101,31 @@ async def test_the_newest_events_are_kept(edited_page):
     await RetentionJob(kept).run()
     left = (await running.database.read(events.list_after, 0)).events
     assert [each.event_id for each in left] == [each.event_id for each in listed[-2:]]
+
+
+async def test_a_limit_that_may_be_exceeded_is_work(edited_page):
+    running, page_id, _ = edited_page
+    config, limits = running.context.config(), {}
+
+    def limited():
+        return config.model_copy(update={"store": config.store.model_copy(update=limits)})
+
+    job = RetentionJob(replace(running.context, config=limited))
+    assert job.has_work()
+    await job.run()
+    assert not job.has_work()
+    await running.database.write(visit.record, visit_record(page_id, 5))
+    assert not job.has_work()  # one body more stays whole for an hour
+    limits["max_bytes"] = 10**9
+    assert job.has_work()
+    await job.run()
+    assert not job.has_work()
+    await running.database.write(visit.record, visit_record(page_id, 6))
+    assert job.has_work()
+    await job.run()
+    limits["keep_events"] = 2
+    assert job.has_work()
+    await job.run()
+    assert not job.has_work()
+    await running.database.write(visit.record, visit_record(page_id, 7))
+    assert job.has_work()

@@ -50,14 +50,25 @@ class RetentionJob(BackgroundWork):
         self._applied_rules: dict[int, RetentionRule] = {}
         self._applied_at = 0.0
         self._looked_at, self._next_look_at = 0, -math.inf
+        self._enforced: list[tuple[int | None, int]] = []
         self._events, self._counted_at = math.inf, 0
         self._deltas = self._saved_bytes = self._given_up = 0
 
     def has_work(self) -> bool:
-        """Whether many copies are new, or a look is due in any case."""
-        new = self._database.changes("version") - self._looked_at
-        is_due = trio.current_time() >= self._next_look_at
-        return new >= FEW_COPIES or is_due or self._are_rules_due(self._rules())
+        """Whether many copies are new, a limit may be exceeded, or a look is due in any case."""
+        new, quotas = self._database.changes("version") - self._looked_at, self._quotas()
+        return (
+            new >= FEW_COPIES
+            or trio.current_time() >= self._next_look_at
+            or quotas != self._enforced
+            or (bool(quotas) and new > 0)
+            or self._are_rules_due(self._rules())
+            or self._may_have_old_events()
+        )
+
+    def _may_have_old_events(self) -> bool:
+        inserted = self._database.changes("event") - self._counted_at
+        return self._events + inserted > self._config().store.keep_events
 
     def _are_rules_due(self, rules: dict[int, RetentionRule]) -> bool:
         if not rules:
@@ -75,9 +86,11 @@ class RetentionJob(BackgroundWork):
         if self._are_rules_due(rules):
             await self._delete_old(rules, now)
             self._applied_rules, self._applied_at = rules, now
-        for site_id, max_bytes in self._quotas():
+        self._enforced = self._quotas()
+        for site_id, max_bytes in self._enforced:
             await self._evict(site_id, max_bytes)
-        await self._delete_events()
+        if self._may_have_old_events():  # all rows are counted
+            await self._delete_events()
         return f"{self._deltas - deltas} deltas, {self._given_up - given_up} copies deleted"
 
     async def progress(self) -> dict[str, int]:
@@ -124,8 +137,6 @@ class RetentionJob(BackgroundWork):
 
     async def _delete_events(self) -> None:
         keep, inserted = self._config().store.keep_events, self._database.changes("event")
-        if self._events + inserted - self._counted_at <= keep:
-            return  # it counts all rows: only when there may be too many
         beyond = (counted := await self._paced.read(event.count)) - keep
         self._events, self._counted_at = min(counted, keep), inserted
         while beyond > 0:
