@@ -233,7 +233,7 @@ MUTANTS = (
     ),
     Mutant(
         "the daemon allocates by rates, not by intervals",
-        "crawld/daemon/jobs/allocate.py",
+        "crawld/daemon/jobs/allocation_reader.py",
         "        follows=follows,\n",
         "        follows=False,\n",
         ("tests/daemon/test_policies.py",),
