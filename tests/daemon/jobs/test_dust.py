@@ -11,6 +11,7 @@ from crawld.core.dust.rules import DustRule
 from crawld.core.dust.trial import HOLDS_FROM
 from crawld.core.url import target_of
 from crawld.daemon.api.schemas.dust import DustList
+from crawld.daemon.jobs.dust.job import DustJob
 from crawld.daemon.jobs.dust.trials import LEAST_VALIDATION
 from crawld.simweb.message import build_response
 from crawld.simweb.page_text import make_sentence
@@ -146,7 +147,10 @@ class World:
 
 
 @pytest.fixture
-def world(serve, paused_daemon, mirror, wall):
+def world(serve, paused_daemon, mirror, wall, monkeypatch):
+    # On a slow machine the daemon's own runs would come between the steps of a test.
+    monkeypatch.setattr(DustJob, "every_s", 30 * DAY_S)
+
     async def start(shown=None, **tables):
         site = shown or SessionWeb()
         web = await serve(site, clock=wall)
