@@ -224,11 +224,10 @@ class HostState:
         """Return when (Unix seconds) some page of an active site may be visited; None: never."""
         earliest: float | None = None
         for held in (self.pages, self.requisites):
-            for site_id, pages in held.items():
-                if site_id in active and not pages.left_out.covers(pages.ahead):
-                    at = pages.wanted_at(now)
-                    if at is not None and (earliest is None or at < earliest):
-                        earliest = at
+            for pages in _active(held, active):
+                at = pages.wanted_at(now)
+                if at is not None and (earliest is None or at < earliest):
+                    earliest = at
         return earliest
 
     def has_stale(self, active: set[int]) -> bool:
@@ -236,8 +235,7 @@ class HostState:
         return any(
             queue.has_stale
             for held in (self.pages, self.requisites)
-            for site_id, queue in held.items()
-            if site_id in active and not queue.left_out.covers(queue.ahead)
+            for queue in _active(held, active)
         )
 
     def has_unshown(self, active: set[int]) -> bool:
@@ -394,6 +392,7 @@ def _first_due(queues: Sequence[PageQueue], now: float) -> list[PageQueue]:
 
 
 def _active(held: dict[int, PageQueue], active: set[int]) -> list[PageQueue]:
+    """Return the queues of active sites that have a page in scope."""
     return [
         queue
         for site_id, queue in held.items()

@@ -16,6 +16,7 @@ from crawld.daemon.frontier.admission import Referrer
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.hints.delivery import SLICE_S, HintDelivery
 from crawld.daemon.hints.source import Hint, Poll
+from crawld.daemon.pacing import parts_of
 from crawld.store.changes import hint, wiki_requisite
 from crawld.store.changes.hint import PageHint, PollResult, UrlHint
 from crawld.store.changes.hint_source import SourceRow
@@ -55,32 +56,27 @@ class HintAcceptance(BackgroundWork):
         pages, urls = _merge_page_hints(result.pages), await self._url_hints(row, result.hints)
         removed: list[RemovedPage] = []
         under_way = self.delivery.under_way(row)
+        make = partial(PollResult, at=result.at, cursor_before=row.cursor, under_way=under_way)
         new_hints = 0
         *parts, (last_pages, last_urls) = _parts(pages, urls)
         for some_pages, some_urls in parts:
-            part = PollResult(
-                at=result.at,
+            part = make(
                 of_pages=some_pages,
                 of_urls=some_urls,
                 cursor=row.cursor,
-                cursor_before=row.cursor,
                 next_poll_at=row.next_poll_at,
                 requests=0,
-                under_way=under_way,
             )
             new_hints += await self._store(row, part, result.replaced)
-        last = PollResult(
-            at=result.at,
+        last = make(
             of_pages=last_pages,
             of_urls=last_urls,
             cursor=result.cursor,
-            cursor_before=row.cursor,
             told_until=result.told_until,
             settled_until=result.settled_until,
             cause=result.cause,
             next_poll_at=next_poll_at,
             requests=result.requests,
-            under_way=under_way,
             cursor_updates=result.cursor_updates,
             also_write=partial(_write_beside, row.host_id, result, under_way, removed),
         )
@@ -137,11 +133,9 @@ class HintAcceptance(BackgroundWork):
         caps = self._state.caps if packed else self._state.caps.with_rows()
         source, now = Referrer(None, FOUND_URL_DEPTH), self._clock.now()
         admitted = await self._state.admission.admit(site, urls, source, now)
-        found = admitted.found
         if admitted.refusals:
             await self._database.write(refusal.record, admitted.refusals)
-        for start in range(0, len(found), STORED_AT_ONCE):
-            part = found[start : start + STORED_AT_ONCE]
+        for part in parts_of(admitted.found, STORED_AT_ONCE):
             new = await self._database.write(frontier.discover, part, caps)
             await self._state.enter_all(new)
 

@@ -137,8 +137,9 @@ class RetentionJob(BackgroundWork):
 
     async def _delete_events(self) -> None:
         keep, inserted = self._config().store.keep_events, self._database.changes("event")
-        beyond = (counted := await self._paced.read(event.count)) - keep
+        counted = await self._paced.read(event.count)
         self._events, self._counted_at = min(counted, keep), inserted
+        beyond = counted - keep
         while beyond > 0:
             await self._database.write(event.delete_oldest, min(beyond, EVENTS_AT_ONCE))
             beyond -= EVENTS_AT_ONCE
