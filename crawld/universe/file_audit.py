@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Set
 from contextlib import closing
@@ -56,14 +56,17 @@ class _Times:
         self._taken = [False] * len(times)
 
     def take(self, at: float) -> bool:
-        """Take the first free visit about a time (Unix seconds); return whether there is one."""
-        for place in range(bisect_left(self._times, at - SAME_VISIT_S), len(self._times)):
-            if self._times[place] > at + SAME_VISIT_S:
-                return False
-            if not self._taken[place]:
-                self._taken[place] = True
-                return True
-        return False
+        """Take the nearest free visit about a time (Unix seconds); return whether there is one.
+
+        A clock that was set back has other visits about the same time.
+        """
+        first = bisect_left(self._times, at - SAME_VISIT_S)
+        last = bisect_right(self._times, at + SAME_VISIT_S)
+        free = [place for place in range(first, last) if not self._taken[place]]
+        if not free:
+            return False
+        self._taken[min(free, key=lambda place: abs(self._times[place] - at))] = True
+        return True
 
 
 class _Served:

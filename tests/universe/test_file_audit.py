@@ -62,6 +62,10 @@ def test_visits_between_two_steps_of_the_clock_are_found_by_its_time_then(broken
     assert broken_after("PRAGMA user_version", steps=steps) == set()
 
 
+def test_visits_after_a_step_back_to_just_before_the_first_are_found(broken_after):
+    assert broken_after("PRAGMA user_version", steps=(ClockStep(100.0, -310.0),)) == set()
+
+
 @pytest.mark.parametrize(
     ("statements", "invariant"),
     [
