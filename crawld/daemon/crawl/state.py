@@ -34,6 +34,7 @@ from crawld.daemon.frontier.wiki_scope import WikiScope
 from crawld.daemon.pacing import LoopSlices, parts_of
 from crawld.daemon.schedule.host_groups import GroupState, group_of, groups_of
 from crawld.daemon.schedule.schedule import Schedule
+from crawld.daemon.visit.kept_texts import KeptTexts
 from crawld.memory import MIB
 from crawld.plugins import PolicyFactory
 from crawld.store.engine.database import Database
@@ -118,6 +119,7 @@ class CrawlState:
         audits: callbacks for the outcome of a page's next visit, by page; that visit is made
             without conditions.
         quiet_visits: visits to pages that no source has reported, by site, since they were stored.
+        kept_texts: texts of new copies that wait for the search.
     """
 
     def __init__(
@@ -154,6 +156,7 @@ class CrawlState:
         self.hint_sources: dict[tuple[int, int], tuple[int, ...]] = {}
         self.audits: dict[int, Callable[[Outcome], None]] = {}
         self.quiet_visits: dict[int, QuietVisits] = {}
+        self.kept_texts = KeptTexts()
         self._database = database
         self._clock = clock
 

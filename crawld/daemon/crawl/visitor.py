@@ -20,6 +20,7 @@ from typing import Final
 import structlog
 import trio
 
+from crawld.core.content.search import searchable_text
 from crawld.core.page import Outcome
 from crawld.core.request_profiles import WALL_MAX_DELAY_S
 from crawld.core.revisit.policies import VisitObservation
@@ -61,6 +62,9 @@ from crawld.store.visit import RecordResult, VisitRecord
 log = structlog.get_logger(__name__)
 
 _GONE = frozenset({Outcome.GONE, Outcome.SOFT_GONE, Outcome.MOVED})
+
+KEPT_COPY_BYTES: Final = 128 * 1024
+"""The text of a larger copy is read for the search apart from its visit."""
 
 ONCE_TRIES: Final = 3
 """Most visits of a failing page in a one-off mirror."""
@@ -350,6 +354,7 @@ class Visitor:
         """Return the record of a visit and the callback for its commit."""
         update = _host_update(responder.host, visit, feedback.validators.skew_s)
         record = responder.adapt(record_of(visit, feedback, update, self._state.caps, sources))
+        self._keep_text(visit)
         model = record.model if task.queue.uses_models else None
         put_back = self._put_back_call(
             task.queue, visit, observation_of(visit, feedback, model), again=feedback.again
@@ -362,6 +367,17 @@ class Visitor:
             self._recorded, task.queue, task.page.page_id, responder, outcome, put_back, soon
         )
         return PendingVisit(record, on_recorded, _record_lease(visit, record))
+
+    def _keep_text(self, visit: Visit) -> None:
+        """Keep the text of a new copy for the search, if it was analysed."""
+        settings, compared = self._state.settings, visit.comparison
+        # The end of a one-off mirror reads all copies itself.
+        if not settings.search or settings.once or visit.body is None or compared is None:
+            return
+        analysis, is_small = compared.analysis, len(visit.fetched.body) <= KEPT_COPY_BYTES
+        # A PDF is stored as its bytes, and its text apart.
+        if analysis is not None and is_small and compared.pdf is None and not visit.page.requisite:
+            self._state.kept_texts.keep(compared.digest, searchable_text(analysis.blocks))
 
     def _put_back_call(
         self, queue: PageQueue, visit: Visit, observation: VisitObservation, *, again: bool

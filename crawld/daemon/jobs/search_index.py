@@ -1,8 +1,9 @@
 """The `search` job: add new copies to the full-text index, slice by slice.
 
-The copies of a slice are read one by one, each within the memory for analyses, and their words are
-stored in one short transaction. The job rests as long as it works, so it takes at most half of a
-core. Of a page that is too large for the memory the leading part is indexed.
+The text of a copy that a visit has just analysed is kept until then. Other copies are read one by
+one, each within the memory for analyses. The words of a slice are stored in one short transaction.
+The job rests as long as it works, so it takes at most half of a core. Of a page that is too large
+for the memory the leading part is indexed.
 """
 
 from __future__ import annotations
@@ -64,6 +65,9 @@ class SearchIndexJob(BackgroundWork):
         return IndexSlice(tuple(entries), found.up_to)
 
     async def _read(self, copy: CopyToIndex) -> IndexedPage:
+        text = self._state.kept_texts.take(copy.digest)
+        if text is not None:
+            return search_index.words_of_text(copy, text)
         async with self._analyser.memory.copy(copy.size_bytes) as memory:
             if memory is None:
                 return search_index.words_of(copy, copy.content_type, b"")

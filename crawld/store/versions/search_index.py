@@ -74,7 +74,8 @@ class CopyToIndex(NamedTuple):
     """A copy whose text is to be indexed.
 
     Attributes:
-        size_bytes: length of the decoded body.
+        digest: of the decoded body.
+        size_bytes: its length.
     """
 
     page_id: int
@@ -82,6 +83,7 @@ class CopyToIndex(NamedTuple):
     url: str
     title: str | None
     body_id: int
+    digest: bytes
     size_bytes: int
     content_type: str | None
 
@@ -135,8 +137,8 @@ class HitCounts(NamedTuple):
 
 
 _NEW: Final = f"""
-SELECT version.version_id, version.page_id, body_id, size_bytes, {COPY_TYPE}, title, url,
-       page.version_id = version.version_id AND requisite = 0
+SELECT version.page_id, version.version_id, url, title, body_id, body.digest, size_bytes,
+       {COPY_TYPE}, page.version_id = version.version_id AND requisite = 0
 FROM version CROSS JOIN page USING (page_id) CROSS JOIN body USING (body_id)
 WHERE version.version_id > ?
 ORDER BY version.version_id LIMIT ?
@@ -155,13 +157,12 @@ def next_copies(connection: apsw.Connection, *, limit: int = SLICE_COPIES) -> Co
     after = _cursor(connection)
     copies: list[CopyToIndex] = []
     up_to, left_bytes = after, SLICE_BYTES
-    for version_id, page_id, body_id, size, content_type, title, url, wanted in connection.execute(
-        _NEW, (after, limit)
-    ):
-        up_to = version_id
-        if wanted and is_readable(content_type):
-            left_bytes -= size
-            copies.append(CopyToIndex(page_id, version_id, url, title, body_id, size, content_type))
+    for *found, wanted in connection.execute(_NEW, (after, limit)):
+        copy = CopyToIndex(*found)
+        up_to = copy.version_id
+        if wanted and is_readable(copy.content_type):
+            left_bytes -= copy.size_bytes
+            copies.append(copy)
         if left_bytes < 0:
             break
     return CopySlice(tuple(copies), up_to) if up_to > after else None
@@ -195,7 +196,11 @@ def words_of(copy: CopyToIndex, content_type: str | None, content: bytes) -> Ind
 def words_in(copy: CopyToIndex, content_type: str | None, blocks: Blocks) -> IndexedPage:
     """Return the words of a copy whose blocks are read."""
     # The bytes of a PDF without text are no words.
-    text = "" if content_type == PDF else searchable_text(blocks)
+    return words_of_text(copy, "" if content_type == PDF else searchable_text(blocks))
+
+
+def words_of_text(copy: CopyToIndex, text: str) -> IndexedPage:
+    """Return the words of a copy whose text is known."""
     words = separate_characters(copy.title or ""), separate_characters(text)
     return IndexedPage(copy.page_id, copy.version_id, *words)
 

@@ -1,6 +1,7 @@
 """The full-text index follows the crawl."""
 
 from crawld.daemon.jobs.search_index import SearchIndexJob
+from crawld.daemon.visit.kept_texts import KeptTexts
 from crawld.store.versions import search_index
 from tests.daemon.harness import make_site, until
 
@@ -20,3 +21,41 @@ async def test_new_copies_can_be_found_after_a_run(serve, daemon, mirror, wall):
     for url, title in mirror.rows("SELECT url, title FROM page"):
         hits = await running.database.read(search_index.find, f'title:"{title}"', limit=30)
         assert url in [hit.url for hit in hits]
+
+
+async def test_texts_that_visits_keep_are_those_of_the_stored_copies(
+    serve, daemon, wall, monkeypatch
+):
+    kept, keep = {}, KeptTexts.keep
+
+    def noted(texts, digest, text):
+        kept[digest] = text
+        keep(texts, digest, text)
+
+    monkeypatch.setattr(KeptTexts, "keep", noted)
+    web = await serve(make_site(), clock=wall)
+    running = await daemon(web.url())
+    await until(lambda: running.crawl.visitor.counts["changed"] == 20)
+    await running.crawl.recorder.drain()
+    await running.database.write(search_index.rebuild)
+    found = await running.database.read(search_index.next_copies)
+    assert len(found.copies) == 20
+    assert {copy.digest for copy in found.copies} == set(kept)
+    for copy in found.copies:
+        stored = await running.database.read(search_index.read_content, copy)
+        read = search_index.words_of(copy, stored.content_type, stored.body)
+        assert search_index.words_of_text(copy, kept[copy.digest]) == read
+
+
+async def test_a_kept_text_is_indexed_without_reading_its_copy(serve, daemon, mirror, wall):
+    web = await serve(make_site(), clock=wall)
+    running = await daemon(web.url())
+    await until(lambda: running.crawl.visitor.counts["changed"] == 20)
+    await running.crawl.recorder.drain()
+    await running.database.write(search_index.rebuild)
+    found = await running.database.read(search_index.next_copies)
+    running.crawl.state.kept_texts.keep(found.copies[7].digest, "quokka")
+    assert await SearchIndexJob(running.context).run() == "20 pages indexed"
+    hits = await running.database.read(search_index.find, "quokka", limit=30)
+    assert [hit.url for hit in hits] == [found.copies[7].url]
+    assert running.crawl.state.kept_texts.take(found.copies[7].digest) is None
