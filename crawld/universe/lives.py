@@ -95,6 +95,7 @@ class Lives:
         self.begun = 0
         self.is_interrupted = False
         self._is_alive = False
+        self._scope = trio.CancelScope()
         # One generator for each part of the world: a draw of one moves no draw of another.
         self._rng = partial(_generator, plan.seed)
         cpu = _SimulatedCpu(self._rng("cpu"))
@@ -122,10 +123,18 @@ class Lives:
         Raises:
             OperatorError: the CPU time is used up; in an exception group.
         """
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._watch_cpu, cpu_ends_s)
-            await self._run_lives()
-            nursery.cancel_scope.cancel()
+        with self._scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._watch_cpu, cpu_ends_s)
+                await self._run_lives()
+                self._scope.cancel()
+
+    def end_spin(self) -> None:
+        """End the run: a daemon goes on without the clock."""
+        if not self._scope.cancel_called:
+            what = "its tasks go on without a pause, and the time stands still"
+            self.auditor.found.add("daemon_spins", trio.current_time(), what)
+            self._scope.cancel()
 
     async def _watch_cpu(self, ends_s: float) -> None:
         """Give up when the process has used so much CPU time; tell how far it has come."""

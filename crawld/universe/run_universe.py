@@ -22,6 +22,7 @@ from crawld.universe.lives import Lives
 from crawld.universe.plan import UniversePlan
 from crawld.universe.scenario import plan_sha256
 from crawld.universe.scheduling import seeded_scheduling
+from crawld.universe.spin_watch import spins_watched
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +84,14 @@ def run_universe(
     """
     began_s = time.process_time()
     log = EventLog(event_file)
-    lives = Lives(plan, folder, log, progress)
-    with seeded_scheduling(plan.seed), listened_log(lives.daemon_logged), _interrupts(lives):
-        trio.run(lives.run, began_s + max_cpu_s, clock=JumpingClock())
+    lives, clock = Lives(plan, folder, log, progress), JumpingClock()
+    with (
+        seeded_scheduling(plan.seed),
+        listened_log(lives.daemon_logged),
+        _interrupts(lives),
+        spins_watched(clock, lives.end_spin),
+    ):
+        trio.run(lives.run, began_s + max_cpu_s, clock=clock)
     cpu_s = time.process_time() - began_s
     visits = lives.auditor.file.visits
     return UniverseResult(plan, lives.auditor, log, lives.begun, visits, cpu_s)

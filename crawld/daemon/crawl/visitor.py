@@ -183,6 +183,8 @@ class Visitor:
         url = responder.url(page)
         response = await self._requests.send(responder.host, page, site, mode, url, held, form)
         if self._connectivity.is_our_fault(response):
+            # Without its delay the host would ask again at once, while a failed lookup is kept.
+            responder.host.rest_from(response.arrived_at)
             task.queue.put_back(page.page_id)
             return None
         if use is not None and held is None and not mode.variant:
@@ -231,6 +233,7 @@ class Visitor:
         mode = self._requests.mode_of(mode, form, page, whole=False)
         response = await self._requests.send(host, page, site, mode, url, held, form)
         if self._connectivity.is_our_fault(response):
+            host.rest_from(response.arrived_at)
             return None
         try:
             with self._analyser.memory.visit():
