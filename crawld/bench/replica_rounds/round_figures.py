@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -100,14 +100,18 @@ class RoundFigures:
         self.diverged = DivergedCopies(self.web, self.crawl)
 
     def note(
-        self, day: float, verdicts: Sequence[Verdict], twins: dict[int, int], resting: set[int]
+        self,
+        day: float,
+        verdicts: Sequence[Verdict],
+        twins: Mapping[int, int],
+        resting: Mapping[int, int],
     ) -> None:
         """Add the state after a step.
 
         Args:
             verdicts: the hosts declared replicas now.
             twins: the host for which pages of each host may rest.
-            resting: indexes of the pages that rest now.
+            resting: the host with the twin of each page that rests now, by its index.
         """
         self._note_verdicts(day, verdicts)
         self._note_resting(day, twins, resting)
@@ -142,17 +146,16 @@ class RoundFigures:
         attack = self.web.hosts[host].victim == canonical
         return attack and self.web.equal_share(host, canonical, day)[1] >= _EQUAL_SHARE
 
-    def _note_resting(self, day: float, twins: dict[int, int], resting: set[int]) -> None:
-        by_host: dict[int, list[int]] = defaultdict(list)
-        for index in resting:
-            by_host[int(self.crawl.host_of[index])].append(index)
-        self.copies.note(twins, by_host)
+    def _note_resting(
+        self, day: float, twins: Mapping[int, int], resting: Mapping[int, int]
+    ) -> None:
+        by_hosts: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for index, to in resting.items():
+            by_hosts[int(self.crawl.host_of[index]), to].append(index)
+        self.copies.note(twins, {host for host, _ in by_hosts})
         unvisited = (index for index in resting if not self._is_visited(index))
         self.waits.note(day, unvisited, self._is_visited)
-        for host, indexes in by_host.items():
-            to = twins.get(host)
-            if to is None:
-                continue
+        for (host, to), indexes in by_hosts.items():
             if self.web.hosts[to].victim >= 0 and self.web.hosts[host].victim < 0:
                 self.hijacked.add(host)
             found = np.array(sorted(indexes))

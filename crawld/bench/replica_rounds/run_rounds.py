@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import trio
 from trio.testing import MockClock
@@ -20,6 +20,7 @@ from crawld.bench.replica_rounds.round_figures import RoundFigures, Verdict
 from crawld.bench.replica_rounds.simulated_crawl import SimulatedCrawl
 from crawld.simweb.lookalike.web import LookalikeWeb
 from crawld.store.engine.database import Database
+from crawld.store.frontier import server
 from crawld.store.replica import inputs, replica, survey
 from crawld.store.replica import pair as replica_pair
 from crawld.store.replica.replica import RESTING
@@ -95,19 +96,19 @@ async def _run(
             told = await job.run()
             job_cpu_s.append(time.process_time() - began_s)
             for _ in range(scenario.follow_ups):
-                resting, twins, _ = await _state(database, names)
-                watched = {*twins, *twins.values()}
-                await crawl.step(resting, requested.take(), watched, soon=True)
+                now = await _state(database, names)
+                await crawl.step(now.resting, requested.take(), now.watched, soon=True)
                 told = await job.run()
-                resting, twins, declared = await _state(database, names)
-                figures.diverged.note_resting(crawl.day, set(crawl.indexes(resting)))
+                now = await _state(database, names)
+                figures.diverged.note_resting(crawl.day, set(crawl.indexes(now.resting)))
                 if figures.diverged.awaits(crawl.day):
                     figures.diverged.note_known(crawl.day, await _standings(database, crawl))
-            resting, twins, declared = await _state(database, names)
-            figures.note(crawl.day, declared, twins, set(crawl.indexes(resting)))
-            await _note_standings(database, names, crawl, figures, twins)
-            progress(f"day {crawl.day:.1f}: {told}; {len(resting)} pages rest")
-            await crawl.step(resting, requested.take(), {*twins, *twins.values()})
+            now = await _state(database, names)
+            under = {crawl.index_of[page_id]: host for page_id, host in now.resting.items()}
+            figures.note(crawl.day, now.declared, now.twins, under)
+            await _note_standings(database, names, crawl, figures, now.twins)
+            progress(f"day {crawl.day:.1f}: {told}; {len(now.resting)} pages rest")
+            await crawl.step(now.resting, requested.take(), now.watched)
         stored = await database.read(replica_pair.list_pairs)
         numbers = {row.server_id: names.get(row.host) for row in await database.read(inputs.hosts)}
         pairs = []
@@ -138,18 +139,36 @@ async def _standings(database: Database, crawl: SimulatedCrawl) -> dict[int, Twi
     return {crawl.index_of[page_id]: one for page_id, one in found.items()}
 
 
-async def _state(
-    database: Database, names: Mapping[str, int]
-) -> tuple[list[int], dict[int, int], list[Verdict]]:
-    """Return the pages that rest, the host for which those of each host do, and all verdicts."""
+class _State(NamedTuple):
+    """What is stored now, with the numbers of hosts.
+
+    Attributes:
+        resting: the host with the twin of each page that rests, by page_id.
+        twins: the canonical host of each host of which pages may rest.
+        declared: the hosts that are declared replicas.
+        watched: hosts of which pages rest, or under which they may.
+    """
+
+    resting: dict[int, int]
+    twins: dict[int, int]
+    declared: list[Verdict]
+    watched: set[int]
+
+
+async def _state(database: Database, names: Mapping[str, int]) -> _State:
     rows = await database.read(replica.list_replicas)
+    resting = await database.read(survey.resting_hosts)
+    others = {other for row in rows for other in row.alternate_ids}
     pairs = [
         (names[row.host], names[row.canonical_host], row.status)
         for row in rows
         if row.status in RESTING
     ]
-    return (
-        await database.read(survey.resting_pages),
-        {host: canonical for host, canonical, _ in pairs},
+    twins = {host: canonical for host, canonical, _ in pairs}
+    alternates = (await database.read(server.names, others)).values()
+    return _State(
+        {page_id: names[host] for page_id, host in resting.items()},
+        twins,
         [(host, canonical) for host, canonical, status in pairs if status == "pruned"],
+        {*twins, *twins.values(), *(names[host] for host in alternates)},
     )

@@ -151,7 +151,8 @@ class ReplicaPages(NamedTuple):
     """Pages of a replica.
 
     Attributes:
-        resting: suspended; `deferred` of these were never visited.
+        resting: suspended; `deferred` of these were never visited, `elsewhere` have their twin on
+            another host than the canonical one.
         differing: visited, since their text is another.
         repeated: visited, since their text stands on many paths of the host.
         only_here: visited, since the canonical host has no copy at their paths.
@@ -164,6 +165,7 @@ class ReplicaPages(NamedTuple):
     repeated: int = 0
     only_here: int = 0
     undecided: int = 0
+    elsewhere: int = 0
 
     @property
     def in_all(self) -> int:
@@ -189,7 +191,7 @@ class ReplicaFacts(NamedTuple):
 
     Attributes:
         status, waits_for: as `crawld/store/replica/replica.py` has them.
-        canonical_url: the page with the copy there.
+        canonical_url: the page with the copy there, or on the host under which it rests.
         reason: why the canonical host is kept, or why this one is held or withdrawn.
         look_at: when pages that rest are compared again.
         pages: of the host.

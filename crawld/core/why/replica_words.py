@@ -40,6 +40,8 @@ def _pages_words(replica: ReplicaFacts) -> Iterator[str]:
             f"{count_text(pages.resting)} of its {plural(pages.in_all, 'page')} rest, since their "
             f"text is that of {replica.canonical_host}"
         )
+    if pages.elsewhere:
+        text += f", or, of {count_text(pages.elsewhere)}, that of another host with the same pages"
     if pages.deferred:
         text += f"; {count_text(pages.deferred)} of these were never visited, and are once"
     yield f"{text}."

@@ -30,11 +30,14 @@ def replica_facts(
     if row is None:
         return None
     own = outlook.own_verdict(connection, page_id) if page_id is not None else None
+    there = replica_pages.twin_url(connection, page_id) if own is not None and page_id else None
+    if there is None and url is not None:
+        there = replica_pages.canonical_url(connection, url)
     return ReplicaFacts(
         canonical_host=row.canonical_host,
         status=row.status,
         since=row.since,
-        canonical_url=replica_pages.canonical_url(connection, url) if url is not None else None,
+        canonical_url=there,
         reason=row.reason,
         waits_for=row.waits_for,
         look_at=row.look_at,

@@ -9,6 +9,7 @@ import apsw
 
 from crawld.core.url import target_of, url_hash
 from crawld.store.frontier import server
+from crawld.store.replica import alternates
 from crawld.store.replica.pages import counterpart, origins_of, urls_at
 from crawld.store.replica.replica import RESTING_LIST
 
@@ -109,9 +110,10 @@ def uncompared(
 _RESTLESS: Final = f"""
 SELECT page.page_id FROM page INDEXED BY page_suspended
 LEFT JOIN page_twin AS own USING (page_id) LEFT JOIN page AS twin ON twin.page_id = own.twin_id
+LEFT JOIN origin AS there ON there.origin_id = twin.origin_id
 WHERE {server.has_page("?1")} AND page.state = 'suspended' AND page.page_id > ?3 AND NOT ifnull(
-    {server.of_page("twin")} = ?2 AND twin.state = 'visited' AND twin.version_id IS NOT NULL
-    AND own.verdict IN ('agrees', 'deferred'), 0)
+    {alternates.may_show("?1", "?2", "ifnull(there.server_id, twin.host_id)")}
+    AND twin.state = 'visited' AND twin.version_id IS NOT NULL AND own.verdict IN ('agrees', 'deferred'), 0)
 ORDER BY page.page_id LIMIT ?4
 """
 
@@ -121,8 +123,8 @@ def restless(
 ) -> list[int]:
     """Return suspended pages that may not rest, by page_id.
 
-    They were not compared with this canonical host, or their twin has no copy any more, or they
-    do not agree.
+    They were not compared with this canonical host or an alternate, or their twin has no copy any
+    more, or rests itself, or they do not agree.
     """
     rows = connection.execute(_RESTLESS, (server_id, canonical_id, after, limit))
     return [page_id for (page_id,) in rows]

@@ -20,6 +20,7 @@ class Outlook(NamedTuple):
     repeated: int
     only_here: int
     undecided: int
+    elsewhere: int = 0
 
 
 class OwnVerdict(NamedTuple):
@@ -42,6 +43,13 @@ AND state IN ('discovered', 'visited', 'suspended')
 """
 
 
+_ELSEWHERE: Final = f"""
+SELECT count(*) FROM page_twin AS own INDEXED BY page_twin_server JOIN page USING (page_id)
+JOIN page AS twin ON twin.page_id = own.twin_id
+WHERE own.server_id = ?1 AND page.state = 'suspended' AND {server.of_page("twin")} <> ?2
+"""
+
+
 def outlook(connection: apsw.Connection, row: ReplicaRow) -> Outlook:
     """Return how many pages of a replica rest, and why others do not."""
     rows: list[Any] = connection.execute(_COUNTS, (row.server_id,)).fetchall()
@@ -50,6 +58,9 @@ def outlook(connection: apsw.Connection, row: ReplicaRow) -> Outlook:
     differing = compared.get((PageVerdict.DIFFERS, False), 0)
     repeated = compared.get((PageVerdict.REPEATED, False), 0)
     only_here = max(in_all - max(row.twins, row.suspended), 0)
+    elsewhere = 0
+    if row.alternates:
+        elsewhere = connection.execute(_ELSEWHERE, (row.server_id, row.canonical_id)).get
     return Outlook(
         resting=row.suspended,
         deferred=compared.get((PageVerdict.DEFERRED, True), 0),
@@ -57,6 +68,7 @@ def outlook(connection: apsw.Connection, row: ReplicaRow) -> Outlook:
         repeated=repeated,
         only_here=only_here,
         undecided=max(in_all - row.suspended - differing - repeated - only_here, 0),
+        elsewhere=elsewhere,
     )
 
 

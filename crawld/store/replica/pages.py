@@ -1,8 +1,9 @@
 """Pages of replicas: suspend and resume them, and find the canonical page of a URL.
 
-A page of a replica is suspended if its twin, the page at the same path of the canonical host, has a
-good copy with the same text, which is shown instead (`twin` has the comparisons). Nothing is
-deleted: pages return to their former states if they differ, or if the verdict is withdrawn.
+A page of a replica is suspended if its twin, the page at the same path of the canonical host or of
+an alternate, has a good copy with the same text, which is shown instead (`twin` has the
+comparisons). Nothing is deleted: pages return to their former states if they differ, if their twin
+rests itself, or if the verdict is withdrawn.
 """
 
 from __future__ import annotations
@@ -113,7 +114,8 @@ def _held(connection: apsw.Connection, server_id: int, urls: Sequence[str]) -> s
 _SUSPEND: Final = """
 UPDATE page SET state = 'suspended' WHERE page_id = ?1 AND requisite = 0 AND (
     state = 'visited' AND last_visit_at <= (
-        SELECT visited_at FROM page_twin WHERE page_id = ?1 AND released_at IS NULL)
+        SELECT own.visited_at FROM page_twin AS own JOIN page AS twin ON twin.page_id = own.twin_id
+        WHERE own.page_id = ?1 AND released_at IS NULL AND twin.state = 'visited')
     OR state = 'discovered' AND last_visit_at IS NULL)
 RETURNING site_id, host_id, iif(last_visit_at IS NULL, 'discovered', 'visited')
 """
@@ -123,7 +125,7 @@ def suspend(connection: apsw.Connection, page_ids: Sequence[int]) -> int:
     """Suspend pages: visited ones whose last visit was compared, and some never visited.
 
     Returns:
-        How many; a page visited since it was compared is left out.
+        How many; a page visited since it was compared is left out, and one whose twin rests.
     """
     moves = [
         (site_id, host_id, PageState(state), PageState.SUSPENDED)
@@ -132,6 +134,29 @@ def suspend(connection: apsw.Connection, page_ids: Sequence[int]) -> int:
     ]
     page_counts.count_moves(connection, moves)
     return len(moves)
+
+
+class Orphan(NamedTuple):
+    """A page at rest whose twin rests itself, and the name of its host."""
+
+    page_id: int
+    host: str
+
+
+_ORPHANS: Final = """
+SELECT own.page_id, host FROM page_twin AS own INDEXED BY page_twin_twin
+JOIN page USING (page_id) JOIN host USING (host_id) JOIN page AS twin ON twin.page_id = own.twin_id
+WHERE own.twin_id = ? AND page.state = 'suspended' AND twin.state = 'suspended'
+"""
+
+
+def orphans(connection: apsw.Connection, page_ids: Iterable[int]) -> list[Orphan]:
+    """Return the pages at rest whose twin is one of some pages that rest now."""
+    return [
+        Orphan(*row)
+        for page_id in page_ids
+        for row in connection.execute(_ORPHANS, (page_id,))
+    ]
 
 
 _RESUME: Final = """
@@ -170,12 +195,29 @@ def _resumed(connection: apsw.Connection, rows: list[Any]) -> list[ResumedPage]:
     ]
 
 
+_RESTS_UNDER: Final = """
+SELECT twin.url FROM page JOIN page_twin AS own USING (page_id)
+JOIN page AS twin ON twin.page_id = own.twin_id
+WHERE page.host_id = ? AND page.url_hash = ? AND page.url = ? AND page.state = 'suspended'
+  AND twin.version_id IS NOT NULL
+"""
+
+
+def twin_url(connection: apsw.Connection, page_id: int) -> str | None:
+    """Return the URL of the page with which a page of a replica was compared; None: with none."""
+    url: str | None = connection.execute(
+        "SELECT url FROM page_twin JOIN page ON page.page_id = twin_id WHERE page_twin.page_id = ?",
+        (page_id,),
+    ).get
+    return url
+
+
 def canonical_url(connection: apsw.Connection, url: str) -> str | None:
     """Return the URL of the canonical page for a URL of a replica.
 
     Returns:
-        The URL of the same path on the canonical host, if that has a copy; None: it has none, or
-        the URL's host is no pruned replica.
+        The URL of the page under which it rests, else of the same path on the canonical host, if
+        that has a copy; None: it has none, or the URL's host is no pruned replica.
     """
     own = server.of_url(connection, url)
     if own is None:
@@ -186,6 +228,9 @@ def canonical_url(connection: apsw.Connection, url: str) -> str | None:
     ).get
     if canonical_id is None:
         return None
+    kept: str | None = connection.execute(_RESTS_UNDER, (own.host_id, url_hash(url), url)).get
+    if kept is not None:
+        return kept
     found = counterpart(connection, canonical_id, url)
     return None if found is None else found[0]
 

@@ -15,7 +15,7 @@ import apsw
 from crawld.core.replica.owners import without_port
 from crawld.store.engine import meta
 from crawld.store.frontier import server
-from crawld.store.replica import counts
+from crawld.store.replica import alternates, counts
 
 Status = Literal["pruned", "partly", "held", "withdrawn"]
 
@@ -51,6 +51,8 @@ class ReplicaRow(NamedTuple):
         root: whether the root page agrees; None: not compared.
         unvisited: its pages that were never visited.
         alone: whether both hosts have one server only.
+        alternates: numbers of the hosts under which pages may rest that are not as those of the
+            canonical host (`alternates.py`), as words.
     """
 
     server_id: int
@@ -75,6 +77,12 @@ class ReplicaRow(NamedTuple):
     root: int | None = None
     unvisited: int = 0
     alone: int = 1
+    alternates: str | None = None
+
+    @property
+    def alternate_ids(self) -> tuple[int, ...]:
+        """The numbers of `alternates`."""
+        return tuple(map(int, self.alternates.split())) if self.alternates else ()
 
     @property
     def slot_name(self) -> str:
@@ -88,7 +96,8 @@ SELECT replica.server_id, ifnull(own.name, host.host), canonical_id,
        sampled, agreed, lag_s, {counts.suspended("replica.server_id", "host")}, waits_for,
        {counts.visited("replica.server_id", "host")}, twins, agreeing, differing, root,
        {counts.unvisited("replica.server_id", "host")},
-       {server.is_alone("host.host_id")} AND {server.is_alone("canonical.host_id")}
+       {server.is_alone("host.host_id")} AND {server.is_alone("canonical.host_id")},
+       {alternates.LISTED}
 FROM replica
 LEFT JOIN port_server AS own USING (server_id)
 JOIN host ON host.host_id = ifnull(own.host_id, replica.server_id)

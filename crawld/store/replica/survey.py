@@ -7,6 +7,7 @@ from typing import NamedTuple
 import apsw
 
 from crawld.core.replica.agreement import PageVerdict
+from crawld.core.url import server_name
 
 
 def resting_pages(connection: apsw.Connection) -> list[int]:
@@ -15,6 +16,16 @@ def resting_pages(connection: apsw.Connection) -> list[int]:
         "SELECT page_id FROM page WHERE state = 'suspended' AND requisite = 0"
     )
     return [page_id for (page_id,) in rows]
+
+
+def resting_hosts(connection: apsw.Connection) -> dict[int, str]:
+    """Return the name of the server with the twin of every suspended page, by page_id."""
+    rows = connection.execute(
+        "SELECT own.page_id, twin.url FROM page_twin AS own JOIN page USING (page_id)"
+        " JOIN page AS twin ON twin.page_id = own.twin_id"
+        " WHERE page.state = 'suspended' AND page.requisite = 0"
+    )
+    return {page_id: server_name(url) for page_id, url in rows}
 
 
 def spare_disk(connection: apsw.Connection) -> None:

@@ -15,6 +15,7 @@ from crawld.core.page import PageState
 from crawld.core.replica.agreement import PageVerdict
 from crawld.core.replica.sections import SectionState
 from crawld.store.frontier import server
+from crawld.store.replica import alternates
 
 
 class TwinRow(NamedTuple):
@@ -25,6 +26,8 @@ class TwinRow(NamedTuple):
         visited_at: the visit of the page that was compared; 0: none.
         lag_s: how far the page was behind its twin; None: not measured.
         visit_at: when a deferred page is visited; None: it is not deferred.
+        instead_of: the canonical host whose page is not this one, or which has none, if the twin
+            is that of an alternate.
     """
 
     page_id: int
@@ -36,16 +39,25 @@ class TwinRow(NamedTuple):
     compared_at: float
     lag_s: float | None = None
     visit_at: float | None = None
+    instead_of: int | None = None
 
 
-_TURNS: Final = "?4 IN ('differs', 'repeated') AND twin_id = ?3 AND agreed > 0"
+_LEFT: Final = f"""
+?10 IS NOT NULL AND twin_id <> ?3 AND agreed > 0 AND ?10 = (
+    SELECT {server.of_page("before")} FROM page AS before WHERE before.page_id = page_twin.twin_id)
+"""
+"""Whether a page is not as that of the canonical host any more, but as that of an alternate."""
+
+_TURNS: Final = f"""
+(?4 IN ('differs', 'repeated') AND twin_id = ?3 AND agreed > 0 OR {_LEFT})
+"""
 
 _PUT: Final = f"""
 INSERT INTO page_twin (page_id, server_id, twin_id, verdict, digest, visited_at, compared_at, lag_s,
                        visit_at, agreed)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?4 = 'agrees')
 ON CONFLICT DO UPDATE SET
-    turns = iif(twin_id = ?3, turns, 0) + ({_TURNS}),
+    turns = iif(twin_id = ?3, turns, 0) + {_TURNS},
     turned_at = CASE WHEN {_TURNS} THEN ?7 WHEN twin_id = ?3 THEN turned_at ELSE 0 END,
     agreed = CASE WHEN ?4 = 'agrees' THEN iif(twin_id = ?3, agreed, 0) + 1
                   WHEN ?4 = 'unknown' AND twin_id = ?3 THEN agreed ELSE 0 END,
@@ -70,7 +82,8 @@ class ComparedPage(NamedTuple):
         is_released: whether it waits for a visit, or for its comparison.
         is_current: whether the comparison is of its last visit.
         twin_changed: whether the twin has changed since.
-        twin_shown: whether the twin is on the canonical host and has a copy.
+        twin_shown: whether the twin is on the canonical host, or an alternate, and has a copy.
+        elsewhere: whether it is on an alternate.
         twin_visits: visits of the twin since a time.
         twin_found_at: when it was found.
     """
@@ -87,20 +100,26 @@ class ComparedPage(NamedTuple):
     is_current: bool
     twin_changed: bool
     twin_shown: bool
+    elsewhere: bool
     twin_visits: int
     twin_found_at: float
 
+
+_TWIN_SERVER: Final = "ifnull(there.server_id, twin.host_id)"
 
 _COMPARED: Final = f"""
 SELECT own.page_id, page.url, page.state, verdict, compared_at, agreed, turns, turned_at,
        released_at IS NOT NULL,
        page.retry_at IS NULL AND own.visited_at >= ifnull(page.last_visit_at, 0),
        ifnull(twin.last_change_at, 0) > compared_at,
-       {server.of_page("twin")} = ?2 AND twin.state = 'visited' AND twin.version_id IS NOT NULL,
+       {alternates.may_show("?1", "?2", _TWIN_SERVER)}
+         AND twin.state = 'visited' AND twin.version_id IS NOT NULL,
+       {_TWIN_SERVER} <> ?2,
        (SELECT count(*) FROM visit WHERE visit.page_id = twin.page_id AND visited_at >= ?5),
        twin.discovered_at
 FROM page_twin AS own INDEXED BY page_twin_server
 JOIN page ON page.page_id = own.page_id JOIN page AS twin ON twin.page_id = own.twin_id
+JOIN origin AS there ON there.origin_id = twin.origin_id
 WHERE own.server_id = ?1 AND own.page_id > ?3 AND page.state <> 'gone' AND page.state <> 'excluded'
 ORDER BY own.page_id LIMIT ?4
 """
@@ -134,7 +153,7 @@ def compared_pages(
             *twin,
         )
         for page_id, url, state, verdict, compared_at, agreed, turns, turned_at, *rest in rows
-        for flags, twin in ((rest[:4], rest[4:]),)
+        for flags, twin in ((rest[:5], rest[5:]),)
     ]
 
 

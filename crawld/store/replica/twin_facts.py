@@ -8,7 +8,9 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from crawld.core.page import Outcome
+from crawld.core.url import url_hash
 from crawld.store.changes import volatile
+from crawld.store.frontier import server
 from crawld.store.replica.pages import counterpart
 from crawld.store.replica.sample import STAND_IN_PREFIX
 
@@ -46,6 +48,7 @@ class TwinFacts(NamedTuple):
         lost_at: the same, by cleaned digests.
         stands_in: whether a replica answered for the twin's last copy, which then proves nothing.
         rules: noise rules of both pages and their hosts.
+        leads_to_copy: whether the page redirects to one at its path that rests under the twin.
     """
 
     page: ShownPage
@@ -56,6 +59,7 @@ class TwinFacts(NamedTuple):
     lost_at: float | None
     stands_in: bool
     rules: tuple[bytes, ...]
+    leads_to_copy: bool = False
 
 
 AT_ONCE: Final = 50
@@ -97,14 +101,35 @@ SELECT min(visited_at) FROM visit WHERE page_id = ?1 AND cleaned_digest <> ?2 AN
 """NULL if it never showed the text."""
 
 
+_LEADS_TO_COPY: Final = """
+SELECT 1 FROM page JOIN page_twin USING (page_id)
+WHERE host_id = ? AND url_hash = ? AND url = ? AND state = 'suspended' AND verdict = 'agrees'
+  AND twin_id = ?
+"""
+
+_CRAWLED: Final = """
+SELECT 1 FROM page WHERE page_id = ?1 AND state = 'visited' AND NOT EXISTS (
+    SELECT 1 FROM page_twin WHERE page_id = ?1 AND verdict IN ('agrees', 'unknown', 'deferred'))
+"""
+
+
 def twin_facts(
-    connection: apsw.Connection, page_ids: Iterable[int], canonical_id: int
+    connection: apsw.Connection, page_ids: Iterable[int], server_id: int, *, crawled: bool = False
 ) -> list[TwinFacts]:
-    """Return what is compared of pages whose twin has a copy; the others are left out."""
+    """Return what is compared of pages whose twin has a copy; the others are left out.
+
+    Args:
+        connection: the file.
+        page_ids: the pages.
+        server_id: the server of the twins.
+        crawled: whether only twins count that do not rest, nor may soon: those of an alternate.
+    """
     found = []
     for page_id in page_ids:
         row: Any = connection.execute(_PAGE, (page_id,)).fetchone()
-        there = counterpart(connection, canonical_id, row[1]) if row else None
+        there = counterpart(connection, server_id, row[1]) if row else None
+        if there and crawled and not connection.execute(_CRAWLED, (there[1].page_id,)).get:
+            continue
         twin: Any = there and connection.execute(_PAGE, (there[1].page_id,)).fetchone()
         if twin:
             found.append(_facts(connection, _shown(row), _shown(twin)))
@@ -143,4 +168,15 @@ def _facts(connection: apsw.Connection, page: ShownPage, twin: ShownPage) -> Twi
             *volatile.rules_for(connection, page.page_id),
             *volatile.rules_for(connection, twin.page_id),
         ),
+        leads_to_copy=_leads_to_copy(connection, page, twin),
     )
+
+
+def _leads_to_copy(connection: apsw.Connection, page: ShownPage, twin: ShownPage) -> bool:
+    if page.last_outcome is not Outcome.MOVED or page.redirect_url is None:
+        return False
+    there = server.of_url(connection, page.redirect_url)
+    if there is None:
+        return False
+    key = (there.host_id, url_hash(page.redirect_url), page.redirect_url, twin.page_id)
+    return connection.execute(_LEADS_TO_COPY, key).get is not None

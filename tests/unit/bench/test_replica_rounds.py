@@ -200,7 +200,7 @@ def resting_pages_of(web, host, *, under):
     crawl.visited_day[:] = 0.0
     figures = RoundFigures(web, crawl, PageTruth(web))
     first, end = crawl.first_page[host], crawl.first_page[host + 1]
-    figures.note(1.0, [(host, under)], {host: under}, set(range(int(first), int(end))))
+    figures.note(1.0, [(host, under)], {host: under}, dict.fromkeys(range(int(first), int(end)), under))
     return figures.metrics([])
 
 

@@ -22,4 +22,7 @@ class ReplicaOutlook(BaseModel):
     repeated: int = Field(description="Visited, since their text stands on many paths.")
     only_here: int = Field(description="Visited, since the canonical host has no copy.")
     undecided: int = Field(description="Visited, not decided yet.")
+    elsewhere: int = Field(
+        description="Suspended pages whose text is that of another host than the canonical one."
+    )
     text: str = Field(description="All of this in sentences.")

@@ -1,6 +1,8 @@
 """Compare the pages of replicas with their twins, and store the results.
 
-Pages of several replicas are read and written together, since most replicas have few of them.
+Pages of several replicas are read and written together, since most replicas have few of them. A
+page that differs from that of the canonical host, or that it does not have, is compared with those
+of the alternates (`store/replica/alternates.py`), until one agrees.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.jobs.replicas.resting import REST_FACTOR, WRITTEN_AT_ONCE
 from crawld.daemon.jobs.replicas.twin_texts import TwinTexts
 from crawld.daemon.pacing import Pace, PacedReader, parts_of
+from crawld.store.frontier import server
 from crawld.store.replica import pages as replica_pages
-from crawld.store.replica import replica, twin, twin_facts
+from crawld.store.replica import alternates, replica, twin, twin_facts
 from crawld.store.replica.replica import ReplicaRow
 from crawld.store.replica.twin import ReleasedPage, TwinRow
 from crawld.store.replica.twin_facts import TwinFacts
@@ -30,13 +33,29 @@ Wanted = tuple[ReplicaRow, Sequence[int]]
 """A replica and pages of it."""
 
 
-class _Facts(NamedTuple):
-    """What is known of some pages of a replica: facts, and those that wait to be compared."""
+class _Twins(NamedTuple):
+    """Pages of a replica with their twins on one server: its name, and the origins of both."""
 
-    row: ReplicaRow
+    host: str
     origins: tuple[str, ...]
     pages: list[TwinFacts]
+
+
+class _Facts(NamedTuple):
+    """What is known of some pages of a replica.
+
+    Attributes:
+        wanted: page_ids of all of them.
+        twins: those of which the canonical host has a copy.
+        released: those that wait to be compared.
+        elsewhere: those that were last compared with another host than the canonical one.
+    """
+
+    row: ReplicaRow
+    wanted: Sequence[int]
+    twins: _Twins
     released: dict[int, ReleasedPage]
+    elsewhere: frozenset[int]
 
 
 class ReplicaComparing(BackgroundWork):
@@ -55,7 +74,9 @@ class ReplicaComparing(BackgroundWork):
             # A visit of a twin while pages are compared is later than their comparison.
             began_at = self._clock.now()
             for facts in await self._paced.read(_read_facts, part):
-                rows = await self._compare(facts, began_at)
+                rows = await self._compare(facts.row.server_id, facts.twins, began_at)
+                if facts.row.alternates:
+                    rows = await self._with_alternates(facts, rows, began_at)
                 if rows:
                     results.append((facts, rows))
                     server_id = facts.row.server_id
@@ -70,17 +91,39 @@ class ReplicaComparing(BackgroundWork):
                 await self._database.write(twin.mark_repeated, pages)
         return compared
 
-    async def _compare(self, facts: _Facts, began_at: float) -> list[TwinRow]:
+    async def _with_alternates(
+        self, facts: _Facts, rows: Sequence[TwinRow], began_at: float
+    ) -> list[TwinRow]:
+        """Return the comparisons, of some pages with an alternate instead."""
+        found = {row.page_id: row for row in rows}
+        open_ids = [
+            page_id for page_id in facts.wanted if _is_open(found.get(page_id), page_id, facts)
+        ]
+        for alternate_id in facts.row.alternate_ids:
+            if not open_ids:
+                break
+            twins = await self._paced.read(
+                _read_alternate, facts.row.server_id, open_ids, alternate_id
+            )
+            for row in await self._compare(facts.row.server_id, twins, began_at):
+                agrees = row.verdict is PageVerdict.AGREES
+                if agrees or (row.page_id not in found and row.page_id in facts.elsewhere):
+                    found[row.page_id] = row._replace(instead_of=facts.row.canonical_id)
+                if agrees:
+                    open_ids.remove(row.page_id)
+        return list(found.values())
+
+    async def _compare(self, server_id: int, twins: _Twins, began_at: float) -> list[TwinRow]:
         rows: list[TwinRow] = []
         pace = Pace(REST_FACTOR)
-        for one in facts.pages:
-            found = await self._texts.compare(one, facts.origins, facts.row.canonical_host)
+        for one in twins.pages:
+            found = await self._texts.compare(one, twins.origins, twins.host)
             await pace.rest()
             if found is not None:
                 rows.append(
                     TwinRow(
                         one.page.page_id,
-                        facts.row.server_id,
+                        server_id,
                         one.twin.page_id,
                         found.comparison.verdict,
                         found.digest,
@@ -93,7 +136,11 @@ class ReplicaComparing(BackgroundWork):
 
     def _visit_twins(self, facts: _Facts, rows: Sequence[TwinRow]) -> None:
         """Let the twins of sampled pages be visited next, which decides the comparisons."""
-        waiting = [facts.released.get(row.page_id) for row in rows if _waits_for_twin(row)]
+        waiting = [
+            facts.released.get(row.page_id)
+            for row in rows
+            if _waits_for_twin(row) and row.page_id not in facts.elsewhere
+        ]
         host = self._state.hosts.get(without_port(facts.row.canonical_host))
         if host is None or not any(waiting):
             return
@@ -125,12 +172,38 @@ def _read_facts(connection: apsw.Connection, wanted: Sequence[Wanted]) -> list[_
     return [
         _Facts(
             row,
-            replica_pages.origins_of_pair(connection, (row.server_id, row.canonical_id)),
-            twin_facts.twin_facts(connection, page_ids, row.canonical_id),
+            page_ids,
+            _Twins(
+                row.canonical_host,
+                replica_pages.origins_of_pair(connection, (row.server_id, row.canonical_id)),
+                twin_facts.twin_facts(connection, page_ids, row.canonical_id),
+            ),
             twin.released_pages(connection, page_ids),
+            alternates.elsewhere(connection, page_ids if row.alternates else (), row.canonical_id),
         )
         for row, page_ids in wanted
     ]
+
+
+def _read_alternate(
+    connection: apsw.Connection, server_id: int, page_ids: Sequence[int], alternate_id: int
+) -> _Twins:
+    """Read pages of a replica with their twins on an alternate, on a reader's thread."""
+    return _Twins(
+        server.names(connection, [alternate_id]).get(alternate_id, ""),
+        replica_pages.origins_of_pair(connection, (server_id, alternate_id)),
+        twin_facts.twin_facts(connection, page_ids, alternate_id, crawled=True),
+    )
+
+
+def _is_open(row: TwinRow | None, page_id: int, facts: _Facts) -> bool:
+    """Whether a page may rest under an alternate.
+
+    Its canonical page differs for certain, or there is none; one that rested so far may go on.
+    """
+    if row is None or row.verdict is PageVerdict.DIFFERS:
+        return True
+    return row.verdict is PageVerdict.UNKNOWN and page_id in facts.elsewhere
 
 
 def _repeated(connection: apsw.Connection, server_ids: Sequence[int]) -> list[int]:

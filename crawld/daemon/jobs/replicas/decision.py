@@ -15,6 +15,8 @@ class Decision:
         canonical_id: the host to keep; the first of the group if none could be chosen.
         reason: for the operator.
         waits_for: what a held host waits for; None: it is not held.
+        alternates: other hosts under which its pages may rest that are not as those of the host
+            to keep, ascending.
     """
 
     server_id: int
@@ -22,6 +24,7 @@ class Decision:
     status: Status
     reason: str
     waits_for: WaitsFor | None = None
+    alternates: tuple[int, ...] = ()
 
     @classmethod
     def held(

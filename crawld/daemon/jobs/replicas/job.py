@@ -31,7 +31,7 @@ from crawld.daemon.jobs.replicas.search import ReplicaSearch, SearchResult, same
 from crawld.daemon.jobs.replicas.storm import StormLimit
 from crawld.daemon.jobs.runner import JITTER_SHARE
 from crawld.daemon.pacing import LoopSlices, PacedReader, parts_of
-from crawld.store.replica import inputs, replica
+from crawld.store.replica import alternates, inputs, replica
 from crawld.store.replica import pages as replica_pages
 from crawld.store.replica.inputs import Cursors, SourceHost
 from crawld.store.replica.pair import Pair
@@ -324,8 +324,11 @@ def _log_status(decision: Decision, row: ReplicaRow | None) -> None:
 
 def _is_stored(decision: Decision, row: ReplicaRow | None) -> bool:
     return row is not None and (
-        (row.canonical_id, row.status, row.reason, row.waits_for)
-        == (decision.canonical_id, decision.status, decision.reason, decision.waits_for)
+        (row.canonical_id, row.status, row.reason, row.waits_for, row.alternate_ids)
+        == (
+            *(decision.canonical_id, decision.status, decision.reason, decision.waits_for),
+            decision.alternates,
+        )
     )
 
 
@@ -343,6 +346,7 @@ def _put_decisions(
             now=now,
             look_at=look_at,
         )
+        alternates.put(connection, decision.server_id, decision.alternates)
 
 
 def _redirects(

@@ -5,7 +5,8 @@
    becomes `partly` a replica, of which the agreeing pages rest. As soon as the comparisons say so,
    it is declared (`pruned`), and later withdrawn, by one statistic (`verdict.is_replica`).
 3. Links are never closed: each host rests under the first host in the order of
-   `core/replica/canonical.py` with which it is linked itself.
+   `core/replica/canonical.py` with which it is linked itself. A page that is not as that host's may
+   rest under another one (an *alternate*) under which its host may rest too.
 4. Between owners nothing rests without a declaration of the copy; a pair that looks like a replica
    is held for the operator.
 5. If a run would prune too many hosts, some of the new ones are held (`storm.py`).
@@ -24,7 +25,7 @@ from crawld.core.replica.canonical import (
     order_to_keep,
     why_kept,
 )
-from crawld.core.replica.owners import site_name
+from crawld.core.replica.owners import is_side_name, site_name
 from crawld.core.replica.verdict import (
     HostAgreement,
     PairEvidence,
@@ -44,6 +45,9 @@ LEFT_SHARE: Final = 0.05
 """Bound of the agreeing share below which the pages of two hosts are no longer compared; half of
 the least share with which it begins (`verdict.SHARED_SHARE_OF_DOMAIN`)."""
 
+
+MOST_ALTERNATES: Final = 4
+"""Hosts besides the canonical one with whose pages those of a replica are compared."""
 
 STAYING: Final = 2.0
 """How much more pages count that rest under a host than those that may: hosts do not change for
@@ -190,6 +194,10 @@ def decide_group(
                 why = f"{profiles[kept].name} and {profiles[copy].name} may have different owners"
                 asked[copy] = Decision.held(copy, kept, why)
     held = [decision for copy, decision in asked.items() if copy not in found]
+    if len(hosts) > 2:
+        for copy, decision in found.items():
+            others = group.alternates(copy, decision.canonical_id, neighbors[copy])
+            found[copy] = replace(decision, alternates=others)
     return sorted([*found.values(), *held], key=lambda decision: decision.server_id)
 
 
@@ -240,6 +248,29 @@ class _Group(NamedTuple):
         reason = row.reason if row is not None and rests else why
         status: Status = "pruned" if self.links[pair] and may else "partly"
         return Decision(copy, kept, status, reason)
+
+    def alternates(self, copy: int, kept: int, linked: Iterable[int]) -> tuple[int, ...]:
+        """Return other hosts under which pages of a host may rest, ascending.
+
+        Of two hosts of which either could rest under the other, only the second does: a page rests
+        under one that is crawled.
+        """
+        found: list[int] = []
+        for other in sorted(linked):
+            if len(found) == MOST_ALTERNATES:
+                break
+            if other == kept or not self._may_show(copy, other):
+                continue
+            if other < copy or not self._may_show(other, copy):
+                found.append(other)
+        return tuple(found)
+
+    def _may_show(self, copy: int, other: int) -> bool:
+        """Whether pages of a host may rest under another; under staging only those of staging."""
+        names = self.profiles[copy].name, self.profiles[other].name
+        if is_side_name(names[1]) and not is_side_name(names[0]):
+            return False
+        return self.decision(copy, other) is not None
 
     def gain(self, copy: int, kept: int) -> float:
         """Return how many pages of a host may rest under another; what rests there counts more."""

@@ -44,6 +44,13 @@ class Release(NamedTuple):
     look_at: float
 
 
+class _Resumed(NamedTuple):
+    """Pages that were resumed: by replica, and those whose twin rests now, by host."""
+
+    by_server: dict[int, list[ResumedPage]]
+    orphans: dict[str, list[ResumedPage]]
+
+
 class ReplicaResting(BackgroundWork):
     """Suspends, defers, resumes and samples the pages of replicas."""
 
@@ -98,8 +105,10 @@ class ReplicaResting(BackgroundWork):
                 now = plans[0].now
                 visit_at = [now + self._rng.uniform(0.0, UNVISITED_S) for _ in part]
                 resumed = await self._database.write(_put_moves, part, now, visit_at)
-                for server_id, pages in resumed.items():
+                for server_id, pages in resumed.by_server.items():
                     self._state.resume_pages(rows[server_id].slot_name, pages)
+                for host, pages in resumed.orphans.items():
+                    self._state.resume_pages(host, pages)
 
     async def _ask(self, plans: Sequence[SectionPlan]) -> None:
         """Let unvisited pages be visited soon that may let others of their section be deferred."""
@@ -180,8 +189,11 @@ def _put_counts(
 
 def _put_moves(
     connection: apsw.Connection, moves: Sequence[PageMove], now: float, visit_at: Sequence[float]
-) -> dict[int, list[ResumedPage]]:
-    """Change the states of pages; return those resumed, by host.
+) -> _Resumed:
+    """Change the states of pages; return those resumed.
+
+    A page that rests is no twin of others: those that rest under it are resumed, to be compared
+    with another.
 
     Args:
         connection: the file.
@@ -206,15 +218,22 @@ def _put_moves(
             if move.to == "defer"
         ],
     )
-    replica_pages.suspend(connection, [move.page_id for move in moves if move.to != "return"])
+    resting = [move.page_id for move in moves if move.to != "return"]
+    replica_pages.suspend(connection, resting)
+    alone: dict[str, list[int]] = {}
+    for page_id, host in replica_pages.orphans(connection, resting):
+        alone.setdefault(host, []).append(page_id)
     returning: dict[int, list[int]] = {}
     for move in moves:
         if move.to == "return":
             returning.setdefault(move.server_id, []).append(move.page_id)
-    return {
-        server_id: replica_pages.resume(connection, page_ids)
-        for server_id, page_ids in returning.items()
-    }
+    return _Resumed(
+        {
+            server_id: replica_pages.resume(connection, page_ids)
+            for server_id, page_ids in returning.items()
+        },
+        {host: replica_pages.resume(connection, page_ids) for host, page_ids in alone.items()},
+    )
 
 
 def _release(

@@ -58,8 +58,8 @@ AUDIT_S: Final = 86_400.0
 """Time between two looks at all pages at rest of a replica: their twins may have been lost."""
 
 
-_Audited = tuple[int, int, str]
-"""server_id, canonical_id and status of a replica."""
+_Audited = tuple[int, int, str, str | None]
+"""server_id, canonical_id, status and alternates of a replica."""
 
 
 class ReplicaSampling(BackgroundWork):
@@ -272,7 +272,7 @@ def _together(rows: Iterable[ReplicaRow]) -> Iterator[list[ReplicaRow]]:
 
 
 def _audited(row: ReplicaRow) -> _Audited:
-    return row.server_id, row.canonical_id, row.status
+    return row.server_id, row.canonical_id, row.status, row.alternates
 
 
 def _is_reliable(row: ReplicaRow) -> bool:

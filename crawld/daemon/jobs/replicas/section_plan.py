@@ -33,6 +33,7 @@ from crawld.core.replica.sections import (
 from crawld.core.url import target_of
 from crawld.store.replica import due_pages, twin
 from crawld.store.replica.due_pages import UnvisitedTwin
+from crawld.store.replica.pages import counterpart
 from crawld.store.replica.replica import ReplicaRow
 from crawld.store.replica.twin import ComparedPage
 
@@ -92,12 +93,14 @@ class PageSlice(NamedTuple):
         compared: pages that were compared or deferred; `unvisited`: or pages never visited.
         last: page_id of the last page read; None: there are no more.
         read: pages read, with those left out.
+        unlike: page_ids of those compared with an alternate that the canonical host has too.
     """
 
     compared: list[ComparedPage]
     unvisited: list[UnvisitedTwin]
     last: int | None
     read: int
+    unlike: frozenset[int] = frozenset()
 
 
 @dataclass(slots=True)
@@ -303,7 +306,12 @@ def _read(
         return PageSlice([], unvisited, last, len(unvisited) if last is None else limit)
     compared = twin.compared_pages(connection, *pair, place.after, limit, since=since)
     last = compared[-1].page_id if len(compared) == limit else None
-    return PageSlice(compared, [], last, len(compared))
+    unlike = frozenset(
+        known.page_id
+        for known in compared
+        if known.elsewhere and counterpart(connection, row.canonical_id, known.url)
+    )
+    return PageSlice(compared, [], last, len(compared), unlike)
 
 
 def _count(plan: SectionPlan, some: PageSlice) -> None:
@@ -311,7 +319,11 @@ def _count(plan: SectionPlan, some: PageSlice) -> None:
         if not known.twin_shown:
             continue
         page = _page_of(known)
-        plan.add(page)
+        if not known.elsewhere:
+            plan.add(page)
+        elif known.page_id in some.unlike:
+            # It rests under another host, and does not agree with the canonical one.
+            plan.add(page._replace(standing=Standing.DIFFERS))
         if known.state is PageState.SUSPENDED and known.verdict is PageVerdict.AGREES:
             plan.note_resting(page, known)
     for unvisited in some.unvisited:

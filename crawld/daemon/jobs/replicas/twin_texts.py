@@ -97,7 +97,7 @@ class TwinTexts(BackgroundWork):
         """
         page, twin = facts.page, facts.twin
         if page.last_outcome is Outcome.MOVED:
-            return ComparedText(_compare_redirect(page, canonical_host))
+            return ComparedText(_compare_redirect(facts, canonical_host))
         if page.last_outcome not in GOOD_COPY or page.version_id is None:
             return None
         if twin.redirect_url is not None:
@@ -176,13 +176,13 @@ def _identify(copy: StoredCopy, url: str, reading: _Reading, body: bytes) -> _Di
     return _Digests(text, embedded)
 
 
-def _compare_redirect(page: ShownPage, canonical_host: str) -> TwinComparison:
-    """A redirect agrees if it leads to the twin."""
-    to = page.redirect_url
+def _compare_redirect(facts: TwinFacts, canonical_host: str) -> TwinComparison:
+    """A redirect agrees if it leads to the twin, or to a copy at its path that rests under it."""
+    page, to = facts.page, facts.page.redirect_url
     leads = (
         to is not None
         and target_of(to) == target_of(page.url)
-        and server_name(to) == canonical_host
+        and (server_name(to) == canonical_host or facts.leads_to_copy)
     )
     return TwinComparison(PageVerdict.AGREES, 0.0) if leads else _NO_TEXT
 
