@@ -5,3 +5,6 @@ CREATE TABLE replica_alternate (
     alternate_id INTEGER NOT NULL,
     PRIMARY KEY (server_id, alternate_id)
 ) STRICT, WITHOUT ROWID;
+
+-- The servers of origins at other ports, which are few: a row of `origin` has a whole robots.txt.
+CREATE INDEX origin_server ON origin (origin_id, server_id) WHERE server_id IS NOT NULL;

@@ -12,6 +12,8 @@ CREATE INDEX event_site ON event (site_id, kind);
 
 CREATE INDEX origin_host ON origin (host_id);
 
+CREATE INDEX origin_server ON origin (origin_id, server_id) WHERE server_id IS NOT NULL;
+
 CREATE INDEX packed_block_order
     ON packed_block (host_id, site_id, depth, packed_block_id, pages);
 
@@ -604,6 +606,12 @@ CREATE TABLE replica (
     root INTEGER,
     CHECK (server_id <> canonical_id)
 ) STRICT;
+
+CREATE TABLE replica_alternate (
+    server_id INTEGER NOT NULL REFERENCES replica ON DELETE CASCADE,
+    alternate_id INTEGER NOT NULL,
+    PRIMARY KEY (server_id, alternate_id)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE replica_pair (
     one_id INTEGER NOT NULL,

@@ -104,16 +104,27 @@ def names(connection: apsw.Connection, server_ids: Collection[int]) -> dict[int,
 
 def is_alone(host_id: str) -> str:
     """Return the SQL condition that a host has one server."""
-    default = f"SELECT 1 FROM origin WHERE origin.host_id = {host_id} AND server_id IS NULL"
-    ports = f"SELECT count(*) FROM port_server WHERE port_server.host_id = {host_id}"
-    return f"EXISTS ({default}) + ({ports}) <= 1"
+    ports = f"FROM port_server WHERE port_server.host_id = {host_id}"
+    one = f"(SELECT count(*) {ports}) = 1 AND NOT EXISTS ({_default_of(host_id)})"
+    return f"(NOT EXISTS (SELECT 1 {ports}) OR {one})"
+
+
+def has_default(host_id: str) -> str:
+    """Return the SQL condition that a host with a visited page answers at a default port."""
+    # Most hosts have no other port, which a small index says; rows of origins have a robots.txt.
+    ports = f"SELECT 1 FROM port_server WHERE port_server.host_id = {host_id}"
+    return f"(NOT EXISTS ({ports}) OR EXISTS ({_default_of(host_id)}))"
+
+
+def _default_of(host_id: str) -> str:
+    return f"SELECT 1 FROM origin WHERE origin.host_id = {host_id} AND server_id IS NULL"
 
 
 def of_page(page: str = "page") -> str:
     """Return SQL of the server that a page is on."""
     return (
-        f"ifnull((SELECT server_id FROM origin WHERE origin.origin_id = {page}.origin_id),"
-        f" {page}.host_id)"
+        "ifnull((SELECT server_id FROM origin INDEXED BY origin_server WHERE server_id IS NOT NULL"
+        f" AND origin.origin_id = {page}.origin_id), {page}.host_id)"
     )
 
 

@@ -111,7 +111,7 @@ _HOSTS: Final = f"""
 SELECT host_id, host, address, added_at, preferred, certificate,
        {counts.unvisited("host.host_id", "host")}
 FROM host WHERE visit_count > 0
-  AND EXISTS (SELECT 1 FROM origin WHERE origin.host_id = host.host_id AND server_id IS NULL)
+  AND {server.has_default("host.host_id")}
 UNION ALL
 SELECT server_id, name, address, added_at, port_server.preferred, NULL,
        {counts.unvisited("port_server.server_id", "host")}

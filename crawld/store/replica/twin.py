@@ -105,21 +105,18 @@ class ComparedPage(NamedTuple):
     twin_found_at: float
 
 
-_TWIN_SERVER: Final = "ifnull(there.server_id, twin.host_id)"
-
 _COMPARED: Final = f"""
 SELECT own.page_id, page.url, page.state, verdict, compared_at, agreed, turns, turned_at,
        released_at IS NOT NULL,
        page.retry_at IS NULL AND own.visited_at >= ifnull(page.last_visit_at, 0),
        ifnull(twin.last_change_at, 0) > compared_at,
-       {alternates.may_show("?1", "?2", _TWIN_SERVER)}
+       {alternates.may_show("?1", "?2", server.of_page("twin"))}
          AND twin.state = 'visited' AND twin.version_id IS NOT NULL,
-       {_TWIN_SERVER} <> ?2,
+       {server.of_page("twin")} <> ?2,
        (SELECT count(*) FROM visit WHERE visit.page_id = twin.page_id AND visited_at >= ?5),
        twin.discovered_at
 FROM page_twin AS own INDEXED BY page_twin_server
 JOIN page ON page.page_id = own.page_id JOIN page AS twin ON twin.page_id = own.twin_id
-JOIN origin AS there ON there.origin_id = twin.origin_id
 WHERE own.server_id = ?1 AND own.page_id > ?3 AND page.state <> 'gone' AND page.state <> 'excluded'
 ORDER BY own.page_id LIMIT ?4
 """

@@ -49,6 +49,9 @@ the least share with which it begins (`verdict.SHARED_SHARE_OF_DOMAIN`)."""
 MOST_ALTERNATES: Final = 4
 """Hosts besides the canonical one with whose pages those of a replica are compared."""
 
+FEW_HOSTS: Final = 30
+"""In larger groups only hosts that are linked themselves are alternates."""
+
 STAYING: Final = 2.0
 """How much more pages count that rest under a host than those that may: hosts do not change for
 little."""
@@ -196,8 +199,9 @@ def decide_group(
     held = [decision for copy, decision in asked.items() if copy not in found]
     if len(hosts) > 2:
         for copy, decision in found.items():
-            others = group.alternates(copy, decision.canonical_id, neighbors[copy])
-            found[copy] = replace(decision, alternates=others)
+            others = hosts if len(hosts) <= FEW_HOSTS else neighbors[copy]
+            alternates = group.alternates(copy, decision.canonical_id, others)
+            found[copy] = replace(decision, alternates=alternates)
     return sorted([*found.values(), *held], key=lambda decision: decision.server_id)
 
 
@@ -225,22 +229,14 @@ class _Group(NamedTuple):
     def decision(self, copy: int, kept: int) -> Decision | None:
         """Return what becomes of a host under another; None: it may not rest there."""
         given, pair = self.given, ordered_pair(kept, copy)
-        is_declared = copy in self.declared[kept] and kept not in self.declared[copy]
+        is_declared = self._is_declared(copy, kept)
         here, there = self.profiles[copy], self.profiles[kept]
         row = self.rows.get(copy)
         rests = self._rests(copy, kept)
         may = given.operator_words.get(pair) == "confirmed" or _may_rest(
             given, copy, kept, row, copy_declares=is_declared
         )
-        if not may and not may_rest_under(
-            here,
-            there,
-            copy_declares=is_declared,
-            rests=rests,
-            pages_only=True,
-            shows_site=_shows_site(given, pair, row, kept),
-            crowded=given.crowded,
-        ):
+        if not may and not self._may_show_pages(copy, kept):
             return None
         names = [self.profiles[host].name for host in self.declared[kept]]
         points = pair in self.evidence and self.evidence[pair].points(pair.index(copy))
@@ -249,17 +245,17 @@ class _Group(NamedTuple):
         status: Status = "pruned" if self.links[pair] and may else "partly"
         return Decision(copy, kept, status, reason)
 
-    def alternates(self, copy: int, kept: int, linked: Iterable[int]) -> tuple[int, ...]:
-        """Return other hosts under which pages of a host may rest, ascending.
+    def alternates(self, copy: int, kept: int, others: Iterable[int]) -> tuple[int, ...]:
+        """Return those of some hosts under which pages of a host may rest, too, ascending.
 
         Of two hosts of which either could rest under the other, only the second does: a page rests
         under one that is crawled.
         """
         found: list[int] = []
-        for other in sorted(linked):
+        for other in sorted(others):
             if len(found) == MOST_ALTERNATES:
                 break
-            if other == kept or not self._may_show(copy, other):
+            if other in (copy, kept) or not self._may_show(copy, other):
                 continue
             if other < copy or not self._may_show(other, copy):
                 found.append(other)
@@ -270,7 +266,24 @@ class _Group(NamedTuple):
         names = self.profiles[copy].name, self.profiles[other].name
         if is_side_name(names[1]) and not is_side_name(names[0]):
             return False
-        return self.decision(copy, other) is not None
+        word = self.given.operator_words.get(ordered_pair(copy, other))
+        return word == "confirmed" or (word is None and self._may_show_pages(copy, other))
+
+    def _may_show_pages(self, copy: int, other: int) -> bool:
+        """Whether pages of a host may rest under another that show the same text."""
+        row = self.rows.get(copy)
+        return may_rest_under(
+            self.profiles[copy],
+            self.profiles[other],
+            copy_declares=self._is_declared(copy, other),
+            rests=self._rests(copy, other),
+            pages_only=True,
+            shows_site=_shows_site(self.given, ordered_pair(copy, other), row, other),
+            crowded=self.given.crowded,
+        )
+
+    def _is_declared(self, copy: int, kept: int) -> bool:
+        return copy in self.declared[kept] and kept not in self.declared[copy]
 
     def gain(self, copy: int, kept: int) -> float:
         """Return how many pages of a host may rest under another; what rests there counts more."""

@@ -172,7 +172,8 @@ EACH = [(0, 1), (0, 2), (1, 2)]
 def test_of_two_machines_only_the_later_rests_under_the_other():
     names = (KEPT, SECOND, THIRD)
     assert alternates_of(names, (0, 0, 0), EACH) == {1: (0, ()), 2: (0, (1,))}
-    assert alternates_of(names, (0, 0, 0), EACH[:2]) == {1: (0, ()), 2: (0, ())}
+    # Of two that share few pages some may be the same, too.
+    assert alternates_of(names, (0, 0, 0), EACH[:2]) == {1: (0, ()), 2: (0, (1,))}
     words = {(1, 2): "rejected"}
     assert alternates_of(names, (0, 0, 0), EACH, words=words)[2] == (0, ())
 
