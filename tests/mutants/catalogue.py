@@ -393,6 +393,13 @@ MUTANTS = (
         ("tests/unit/daemon/jobs/replicas/test_alternates.py",),
     ),
     Mutant(
+        "a host moves to and fro between two others",
+        "crawld/daemon/jobs/replicas/plan.py",
+        "            if not are_branches and group.stays(copy, kept, found):\n",
+        "            if copy < 0:\n",
+        ("tests/unit/daemon/jobs/replicas/test_alternates.py",),
+    ),
+    Mutant(
         "of a page that is a table of numbers, the numbers are noise",
         "crawld/core/content/twin.py",
         "    if len(noisy) <= MOST_NOISY * len(blocks.texts):\n",

@@ -177,17 +177,23 @@ def decide_group(
         kept: [copy for copy in sorted(neighbors[kept]) if place[copy] > place[kept]]
         for kept in order
     }
-    if len(hosts) > 2 and _are_branches(profiles.values(), declared):
+    are_branches = len(hosts) > 2 and _are_branches(profiles.values(), declared)
+    if are_branches:
         gains = {kept: sum(group.gain(copy, kept) for copy in later[kept]) for kept in order}
         order.sort(key=lambda host: -gains[host])
     found: dict[int, Decision] = {}
     asked: dict[int, Decision] = {}
+    left: dict[int, int] = {}
     keeping: set[int] = set()
     for kept in order:
         if kept in found:
             continue
-        for copy in later[kept]:
+        # Those that rest elsewhere come last: they stay, unless their own host rests here now.
+        for copy in sorted(later[kept], key=lambda copy: group.rests_elsewhere(copy, kept)):
             if copy in found or copy in keeping:
+                continue
+            if not are_branches and group.stays(copy, kept, found):
+                left.setdefault(copy, kept)
                 continue
             decision = group.decision(copy, kept)
             if decision is not None:
@@ -196,6 +202,11 @@ def decide_group(
             elif copy not in asked and _asks(ordered_pair(copy, kept), rows.get(copy), given):
                 why = f"{profiles[kept].name} and {profiles[copy].name} may have different owners"
                 asked[copy] = Decision.held(copy, kept, why)
+    for copy, kept in left.items():
+        # Its own host rests by now, under one with which it shares nothing.
+        if copy not in found and copy not in keeping and kept not in found:
+            decision = group.decision(copy, kept)
+            found |= {copy: decision} if decision is not None else {}
     held = [decision for copy, decision in asked.items() if copy not in found]
     if len(hosts) > 2:
         for copy, decision in found.items():
@@ -285,12 +296,39 @@ class _Group(NamedTuple):
     def _is_declared(self, copy: int, kept: int) -> bool:
         return copy in self.declared[kept] and kept not in self.declared[copy]
 
+    def rests_elsewhere(self, copy: int, kept: int) -> bool:
+        """Whether pages of a host rest under another than this."""
+        row = self.rows.get(copy)
+        return row is not None and row.canonical_id != kept and row.status in RESTING
+
+    def stays(self, copy: int, kept: int, resting: Collection[int]) -> bool:
+        """Whether a host stays under the one where it rests, rather than go to another.
+
+        It does not if that one rests now, or if somebody says so, or if far more pages would rest.
+
+        Args:
+            resting: hosts that rest by what was decided so far.
+        """
+        row, there = self.rows.get(copy), self.profiles[kept]
+        if row is None or not self.rests_elsewhere(copy, kept):
+            return False
+        now = row.canonical_id
+        if now in resting or now not in self.profiles or ordered_pair(copy, now) not in self.links:
+            return False
+        told = there.preferred or copy in self.declared[kept] or self.links[ordered_pair(copy, kept)]
+        if told or self.decision(copy, now) is None:
+            return False
+        return self._alike(copy, kept) < STAYING * self._alike(copy, now)
+
+    def _alike(self, copy: int, kept: int) -> float:
+        known = self.evidence.get(ordered_pair(copy, kept))
+        return known.alike if known is not None else 0.0
+
     def gain(self, copy: int, kept: int) -> float:
         """Return how many pages of a host may rest under another; what rests there counts more."""
         if self.decision(copy, kept) is None:
             return 0.0
-        known = self.evidence.get(ordered_pair(copy, kept))
-        pages = known.alike if known is not None else 0.0
+        pages = self._alike(copy, kept)
         return STAYING * pages if self._rests(copy, kept) else pages
 
     def _rests(self, copy: int, kept: int) -> bool:

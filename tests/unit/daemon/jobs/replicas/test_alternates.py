@@ -1,5 +1,7 @@
 """A page that is not as that of the canonical host rests under another host that shows its text."""
 
+from dataclasses import replace
+
 import pytest
 
 from crawld.bench.replica_rounds.job_stand_ins import replicas_job
@@ -15,9 +17,11 @@ from crawld.store import visit
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier, site
 from crawld.store.replica import pages, replica, survey
+from crawld.store.replica.replica import ReplicaRow
 from tests.unit.store.rows import NOW, changed, found, unlike
 
 KEPT, SECOND, THIRD = "a.test", "web2.a.test", "web3.a.test"
+PAIR = PairEvidence(names=("", ""), pages=(40, 40), common=40, compared=40, equal=40)
 PAGES, HOUR_S = 24, 3_600.0
 STALE, ONLY = range(16, 20), range(20, PAGES)
 """Pages that the canonical host shows as they were once, and pages that it does not have."""
@@ -142,6 +146,50 @@ async def test_readers_are_sent_to_the_page_under_which_a_page_rests(machines):
     assert "24 of its 24 pages rest, since their text is that of a.test, or, of 8, that" in (
         replica_words(THIRD, facts, NOW)
     )
+
+
+# --- a host between two others -------------------------------------------------------------------
+
+
+def between(equal, kept, **more):
+    """Return under which host the third rests: it shares pages with two, which share none.
+
+    Each of these is kept already: another host rests under it.
+
+    Args:
+        equal: pages that agree with those of each.
+        kept: the one under which it rests.
+    """
+    names = ("a.com", "www.a.com", "m.a.com", "web1.a.com", "web2.a.com")
+    pairs = {(0, 2): equal[0], (1, 2): equal[1], (0, 3): 40, (1, 4): 40} | more.get("also", {})
+    evidence = {
+        pair: replace(PAIR, names=tuple(names[at] for at in pair), equal=count)
+        for pair, count in pairs.items()
+    }
+    rows = [resting(3, 0), resting(4, 1), *([] if kept is None else [resting(2, kept)])]
+    profiles = {
+        at: HostProfile(name=name, preferred=name == more.get("preferred"))
+        for at, name in enumerate(names)
+    }
+    given = PlanInput(
+        evidence=evidence, operator_words={}, replicas=rows, profiles=profiles, hosts=5
+    )
+    return {each.server_id: each.canonical_id for each in plan(given)}[2]
+
+
+def resting(copy, kept):
+    return ReplicaRow(copy, "", kept, "", "partly", "", 0.0, 0.0, 0, 0.0, 0, 0, None, 0)
+
+
+def test_a_host_does_not_move_to_and_fro_between_two_others():
+    assert [between((20, 20), kept) for kept in (None, 0, 1)] == [0, 0, 1]
+    assert [between((38, 20), kept) for kept in (None, 0, 1)] == [0, 0, 1]
+    assert [between((20, 38), kept) for kept in (None, 0, 1)] == [1, 0, 1]
+    # Where far more agree, and where the operator says so, it does.
+    assert between((40, 20), 1) == 0
+    assert between((20, 20), 1, preferred="a.com") == 0
+    # It goes with its own host.
+    assert between((20, 20), 1, also={(0, 1): 40}) == 0
 
 
 # --- which hosts are alternates ------------------------------------------------------------------
