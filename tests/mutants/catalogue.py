@@ -395,7 +395,7 @@ MUTANTS = (
     Mutant(
         "a host moves to and fro between two others",
         "crawld/daemon/jobs/replicas/plan.py",
-        "            if not are_branches and group.stays(copy, kept, found):\n",
+        "            if may_stay and group.stays(copy, kept, found):\n",
         "            if copy < 0:\n",
         ("tests/unit/daemon/jobs/replicas/test_alternates.py",),
     ),

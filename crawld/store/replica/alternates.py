@@ -52,7 +52,7 @@ WHERE {server.of_page("twin")} <> ?2
 def elsewhere(
     connection: apsw.Connection, page_ids: Sequence[int], canonical_id: int
 ) -> frozenset[int]:
-    """Return which of some pages of a replica have their twin on another than the canonical host."""
+    """Return which of some pages have their twin on another than the canonical host."""
     if not page_ids:
         return frozenset()
     wanted = apsw.carray(array.array("q", page_ids))

@@ -107,12 +107,14 @@ def uncompared(
     return [page_id for (page_id,) in rows]
 
 
+_MAY_SHOW: Final = alternates.may_show("?1", "?2", server.of_page("twin"))
+
 _RESTLESS: Final = f"""
 SELECT page.page_id FROM page INDEXED BY page_suspended
 LEFT JOIN page_twin AS own USING (page_id) LEFT JOIN page AS twin ON twin.page_id = own.twin_id
 WHERE {server.has_page("?1")} AND page.state = 'suspended' AND page.page_id > ?3 AND NOT ifnull(
-    {alternates.may_show("?1", "?2", server.of_page("twin"))}
-    AND twin.state = 'visited' AND twin.version_id IS NOT NULL AND own.verdict IN ('agrees', 'deferred'), 0)
+    {_MAY_SHOW} AND twin.state = 'visited' AND twin.version_id IS NOT NULL
+    AND own.verdict IN ('agrees', 'deferred'), 0)
 ORDER BY page.page_id LIMIT ?4
 """
 

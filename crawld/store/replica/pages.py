@@ -153,9 +153,7 @@ WHERE own.twin_id = ? AND page.state = 'suspended' AND twin.state = 'suspended'
 def orphans(connection: apsw.Connection, page_ids: Iterable[int]) -> list[Orphan]:
     """Return the pages at rest whose twin is one of some pages that rest now."""
     return [
-        Orphan(*row)
-        for page_id in page_ids
-        for row in connection.execute(_ORPHANS, (page_id,))
+        Orphan(*row) for page_id in page_ids for row in connection.execute(_ORPHANS, (page_id,))
     ]
 
 

@@ -109,8 +109,10 @@ WHERE host_id = ? AND url_hash = ? AND url = ? AND state = 'suspended' AND verdi
 
 _CRAWLED: Final = """
 SELECT 1 FROM page WHERE page_id = ?1 AND state = 'visited' AND NOT EXISTS (
-    SELECT 1 FROM page_twin WHERE page_id = ?1 AND verdict IN ('agrees', 'unknown', 'deferred'))
+    SELECT 1 FROM page_twin WHERE page_id = ?1
+    AND (verdict IN ('agrees', 'deferred') OR verdict = 'unknown' AND agreed > 0))
 """
+"""One that differed may wait for its own twin after each of its visits."""
 
 
 def twin_facts(

@@ -200,7 +200,9 @@ def resting_pages_of(web, host, *, under):
     crawl.visited_day[:] = 0.0
     figures = RoundFigures(web, crawl, PageTruth(web))
     first, end = crawl.first_page[host], crawl.first_page[host + 1]
-    figures.note(1.0, [(host, under)], {host: under}, dict.fromkeys(range(int(first), int(end)), under))
+    figures.note(
+        1.0, [(host, under)], {host: under}, dict.fromkeys(range(int(first), int(end)), under)
+    )
     return figures.metrics([])
 
 

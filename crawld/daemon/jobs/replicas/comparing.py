@@ -20,8 +20,8 @@ from crawld.daemon.jobs.replicas.resting import REST_FACTOR, WRITTEN_AT_ONCE
 from crawld.daemon.jobs.replicas.twin_texts import TwinTexts
 from crawld.daemon.pacing import Pace, PacedReader, parts_of
 from crawld.store.frontier import server
-from crawld.store.replica import pages as replica_pages
 from crawld.store.replica import alternates, replica, twin, twin_facts
+from crawld.store.replica import pages as replica_pages
 from crawld.store.replica.replica import ReplicaRow
 from crawld.store.replica.twin import ReleasedPage, TwinRow
 from crawld.store.replica.twin_facts import TwinFacts

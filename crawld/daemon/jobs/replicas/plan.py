@@ -181,6 +181,27 @@ def decide_group(
     if are_branches:
         gains = {kept: sum(group.gain(copy, kept) for copy in later[kept]) for kept in order}
         order.sort(key=lambda host: -gains[host])
+    found, asked = _decide_in_order(order, later, group, may_stay=not are_branches)
+    if len(hosts) > 2:
+        for copy, decision in found.items():
+            others = hosts if len(hosts) <= FEW_HOSTS else neighbors[copy]
+            alternates = group.alternates(copy, decision.canonical_id, others)
+            found[copy] = replace(decision, alternates=alternates)
+    held = [decision for copy, decision in asked.items() if copy not in found]
+    return sorted([*found.values(), *held], key=lambda decision: decision.server_id)
+
+
+def _decide_in_order(
+    order: Sequence[int], later: Mapping[int, Sequence[int]], group: _Group, *, may_stay: bool
+) -> tuple[dict[int, Decision], dict[int, Decision]]:
+    """Return the decisions on hosts that rest, and on those that would wait, by host.
+
+    Args:
+        order: the hosts, the first to keep first.
+        later: for each, those linked with it that may rest under it.
+        group: decides about pairs.
+        may_stay: whether a host goes to another for more pages only.
+    """
     found: dict[int, Decision] = {}
     asked: dict[int, Decision] = {}
     left: dict[int, int] = {}
@@ -192,28 +213,22 @@ def decide_group(
         for copy in sorted(later[kept], key=lambda copy: group.rests_elsewhere(copy, kept)):
             if copy in found or copy in keeping:
                 continue
-            if not are_branches and group.stays(copy, kept, found):
+            if may_stay and group.stays(copy, kept, found):
                 left.setdefault(copy, kept)
                 continue
             decision = group.decision(copy, kept)
             if decision is not None:
                 found[copy] = decision
                 keeping.add(kept)
-            elif copy not in asked and _asks(ordered_pair(copy, kept), rows.get(copy), given):
-                why = f"{profiles[kept].name} and {profiles[copy].name} may have different owners"
-                asked[copy] = Decision.held(copy, kept, why)
+            elif copy not in asked and group.asks(copy, kept):
+                names = f"{group.profiles[kept].name} and {group.profiles[copy].name}"
+                asked[copy] = Decision.held(copy, kept, f"{names} may have different owners")
     for copy, kept in left.items():
         # Its own host rests by now, under one with which it shares nothing.
         if copy not in found and copy not in keeping and kept not in found:
             decision = group.decision(copy, kept)
             found |= {copy: decision} if decision is not None else {}
-    held = [decision for copy, decision in asked.items() if copy not in found]
-    if len(hosts) > 2:
-        for copy, decision in found.items():
-            others = hosts if len(hosts) <= FEW_HOSTS else neighbors[copy]
-            alternates = group.alternates(copy, decision.canonical_id, others)
-            found[copy] = replace(decision, alternates=alternates)
-    return sorted([*found.values(), *held], key=lambda decision: decision.server_id)
+    return found, asked
 
 
 def _are_branches(profiles: Iterable[HostProfile], declared: Mapping[int, Collection[int]]) -> bool:
@@ -255,6 +270,10 @@ class _Group(NamedTuple):
         reason = row.reason if row is not None and rests else why
         status: Status = "pruned" if self.links[pair] and may else "partly"
         return Decision(copy, kept, status, reason)
+
+    def asks(self, copy: int, kept: int) -> bool:
+        """Whether the operator is asked about two hosts."""
+        return _asks(ordered_pair(copy, kept), self.rows.get(copy), self.given)
 
     def alternates(self, copy: int, kept: int, others: Iterable[int]) -> tuple[int, ...]:
         """Return those of some hosts under which pages of a host may rest, too, ascending.
@@ -315,7 +334,9 @@ class _Group(NamedTuple):
         now = row.canonical_id
         if now in resting or now not in self.profiles or ordered_pair(copy, now) not in self.links:
             return False
-        told = there.preferred or copy in self.declared[kept] or self.links[ordered_pair(copy, kept)]
+        told = (
+            there.preferred or copy in self.declared[kept] or self.links[ordered_pair(copy, kept)]
+        )
         if told or self.decision(copy, now) is None:
             return False
         return self._alike(copy, kept) < STAYING * self._alike(copy, now)
