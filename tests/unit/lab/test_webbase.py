@@ -6,6 +6,7 @@ import pytest
 from crawld.core.revisit.freshness import Order, mean_freshness
 from crawld.core.revisit.pages_by_host import PagesByHost
 from crawld.core.revisit.policies_frequency import DelayedPolicy, merge_schedule
+from crawld.lab import webbase
 from crawld.lab.webbase import BANDWIDTHS, merge_and_delayed, random_freshness, run_webbase
 from tests.unit.core.revisit.visits import visit_slots
 
@@ -80,11 +81,17 @@ def test_random_is_scored_as_its_slots_are_drawn():
     assert abs(random_freshness(web, frequency) - poisson) > 0.02
 
 
-def test_an_interrupted_run_continues(result):
-    half = {**result, "rows": [r for r in result["rows"] if r["bandwidth_share"] < 0.15]}
+def test_an_interrupted_run_continues(monkeypatch):
+    monkeypatch.setattr(webbase, "BANDWIDTHS", (0.01, 0.02))
+    result = run_webbase(pages=500, hosts=2, seed=1)
+    half = {**result, "rows": [r for r in result["rows"] if r["bandwidth_share"] < 0.015]}
+    assert 0 < len(half["rows"]) < len(result["rows"])
     steps = []
-    again = run_webbase(pages=20_000, hosts=12, seed=1, kept=half, done=steps.append)
+    again = run_webbase(pages=500, hosts=2, seed=1, kept=half, done=steps.append)
     assert again == result
-    assert len(steps) == len(BANDWIDTHS)
-    other = run_webbase(pages=200, hosts=2, seed=2, kept=half)
-    assert other["pages"] == 200
+    assert len(steps) == 2
+    marked = {**half, "rows": [row | {"policy": "kept"} for row in half["rows"]]}
+    kept = run_webbase(pages=500, hosts=2, seed=1, kept=marked)
+    assert kept["rows"][: len(half["rows"])] == marked["rows"]
+    other = run_webbase(pages=200, hosts=2, seed=2, kept=marked)
+    assert all(row["policy"] != "kept" for row in other["rows"])
