@@ -78,6 +78,13 @@ MUTANTS = (
         ("tests/unit/core/change/test_scale.py",),
     ),
     Mutant(
+        "waiting counts for a quarter of what it does at the start at least",
+        "crawld/core/revisit/waiting_share.py",
+        "for step in range(-4, 7))\n",
+        "for step in range(-2, 7))\n",
+        ("tests/unit/core/revisit/test_waiting_share.py",),
+    ),
+    Mutant(
         "waiting never counts for less than at the start, however right the model is",
         "crawld/core/revisit/waiting_share.py",
         "        return max(told / (self.visits + _PRIOR_SHARE), SHARES[0])\n",

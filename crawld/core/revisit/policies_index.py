@@ -291,10 +291,9 @@ class IndexPolicy(PageSet):
             fresh = max(observation.changed_at[0] + self._clock.lead - visited_at, 0.0)
         elif observation.changed:
             fresh = 0.5 * since
-        share, table = min(fresh / since, 1.0), self._pages.table
-        expected, unchanged = table.expected_shares(age, scale, since)
-        found = share if observation.changed else 0.0
-        if self._waiting.record(expected, found, share - unchanged):
+        expected = self._pages.table.expected_share(age, scale, since)
+        found = min(fresh / since, 1.0) if observation.changed else 0.0
+        if self._waiting.record(expected, found):
             self._weigh_waiting()
 
     def _weigh_waiting(self) -> None:

@@ -141,18 +141,16 @@ class VisitValueTable:
         ended = low[at + 1] + into * (high[at + 1] - low[at + 1])
         return scale_s * (begun + (place - at) * (ended - begun) + self.share * x)
 
-    def expected_shares(self, age: float, scale_s: float, since_s: float) -> tuple[float, float]:
-        """Return for which share of τ the last copy was fresh, as the shape expects; τ > 0.
+    def expected_share(self, age: float, scale_s: float, since_s: float) -> float:
+        """Return the share of τ that the last copy was fresh if the page changed since, else 0.
 
-        The first counts only if the page changed since, else 0: W/τ in Wolf et al. 2002. The second
-        always.
+        The mean of that by the shape, W/τ in Wolf et al. 2002; τ > 0.
         """
         x = since_s / scale_s
         alive, area = self._at(age)
         alive_now, area_now = self._at(age + x)
-        alive = max(alive, _ALIVE_LEAST)
-        unchanged = min(max((area_now - area) / (alive * x), 0.0), 1.0)
-        return max(unchanged - alive_now / alive, 0.0), unchanged
+        fresh = (area_now - area - x * alive_now) / max(alive, _ALIVE_LEAST)
+        return max(fresh / x, 0.0)
 
     def _at(self, y: float) -> tuple[float, float]:
         """Return S (linear in each cell) and its exact integral at an age in scales."""

@@ -6,11 +6,6 @@ average. It is wrong where one cause changes many pages: a robot edits half a wi
 where a visit has found that look lively. So V/τ is fitted by b + a W/τ over the visits of a host.
 W + (b/a) τ is then in the order of the best prediction; with a large share it is round robin.
 
-V is what the *former* copy gave. Where pages calm down, as those that are lively when young, the
-next one gives more, and V does not tell: what the model knows of a page is as of its last visit,
-and weeks later it takes the page for as lively. But copies then stay fresh for longer than it says.
-By the mean excess of the share of τ in which they were fresh, b is raised (`_EXCESS_WEIGHT`).
-
 Only shares of `SHARES` are returned, since with another share all pages are valued again.
 
 Source: ours; ridge regression, Hoerl & Kennard, Technometrics 1970.
@@ -23,8 +18,8 @@ from typing import Final
 
 from crawld.core.revisit.visit_value import ROUND_ROBIN_SHARE
 
-SHARES: Final = tuple(ROUND_ROBIN_SHARE * 2.0**step for step in range(-2, 7))
-"""From 0.015 on; with the last one, 3.84, values differ from round robin by a quarter at most."""
+SHARES: Final = tuple(ROUND_ROBIN_SHARE * 2.0**step for step in range(-4, 7))
+"""From 0.00375 on; with the last one, 3.84, values differ from round robin by a quarter at most."""
 
 _FIRST: Final = SHARES.index(ROUND_ROBIN_SHARE)
 
@@ -38,13 +33,6 @@ _PRIOR_SHARE: Final = 100.0
 """Weight of `ROUND_ROBIN_SHARE` beside what visits say, in visits. It falls where the model is
 right: pages that change far more often than they are visited are then given up, as by MERGE."""
 
-_EXCESS_WEIGHT: Final = 3.0
-"""Weight of the mean excess: pages whose model is outdated wait long, so few visits show it. With
-a weight of 1 four young sites were .006 less fresh on average, with 2 and 4 as fresh."""
-
-_PRIOR_EXCESS: Final = 100.0
-"""Weight of no excess, in visits: the mean of as many says little."""
-
 _LEAST_VISITS: Final = 250
 """Visits between two changes of the share: where the model says nothing, the estimate wanders."""
 
@@ -56,10 +44,10 @@ change makes the queue value its pages again."""
 class WaitingShare:
     """Learns the value of a second of waiting on one host."""
 
-    __slots__ = ("_excess", "_index", "_unchanged", "_x", "_xx", "_xy", "_y", "visits")
+    __slots__ = ("_index", "_unchanged", "_x", "_xx", "_xy", "_y", "visits")
 
     def __init__(self) -> None:
-        self.visits = self._x = self._y = self._xx = self._xy = self._excess = 0.0
+        self.visits = self._x = self._y = self._xx = self._xy = 0.0
         self._index = _FIRST
         self._unchanged = _LEAST_VISITS  # visits since the share changed
 
@@ -68,13 +56,12 @@ class WaitingShare:
         """The share of `SHARES` to use."""
         return SHARES[self._index]
 
-    def record(self, expected: float, found: float, excess: float = 0.0) -> bool:
+    def record(self, expected: float, found: float) -> bool:
         """Learn from a visit; return whether another share is to be used.
 
         Args:
             expected: W/τ by the model, in [0, 1].
             found: V/τ, in [0, 1].
-            excess: share of τ in which the copy was fresh, less that by the model, in [-1, 1].
         """
         kept = 1.0 - 1.0 / MEMORY_VISITS
         self.visits = self.visits * kept + 1.0
@@ -82,7 +69,6 @@ class WaitingShare:
         self._y = self._y * kept + found
         self._xx = self._xx * kept + expected * expected
         self._xy = self._xy * kept + expected * found
-        self._excess = self._excess * kept + excess
         self._unchanged += 1
         if self._unchanged <= _LEAST_VISITS:
             return False
@@ -104,6 +90,5 @@ class WaitingShare:
         level = (y - slope * x) / visits
         if slope <= 0.0:
             return math.inf
-        level += _EXCESS_WEIGHT * max(self._excess, 0.0) / (self.visits + _PRIOR_EXCESS)
         told = self.visits * level / slope + _PRIOR_SHARE * ROUND_ROBIN_SHARE
         return max(told / (self.visits + _PRIOR_SHARE), SHARES[0])

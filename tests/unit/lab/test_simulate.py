@@ -113,6 +113,16 @@ def test_index_is_not_below_round_robin_where_a_robot_edits_many_pages():
     assert np.mean(gains) > -0.003
 
 
+def test_index_is_not_below_merge_where_all_pages_change_at_once_now_and_then():
+    """Between redesigns copies stay fresh for longer than expected, which is no reason to wait."""
+    gains = []
+    for seed in (2, 31):
+        case = site("redesigns", pages=250, seed=seed)
+        index, merge = (run(case, Task(name, 0.02))["freshness"] for name in ("index", "merge-past"))
+        gains.append(index - merge)
+    assert np.mean(gains) > 0.0
+
+
 @pytest.mark.parametrize(("shape", "least"), [("young-site", 0.0), ("young-news", 0.02)])
 def test_index_is_above_round_robin_where_pages_are_lively_when_young(shape, least):
     """A page that a visit found lively is dead weeks later: then a visit buys all the time left."""

@@ -117,22 +117,6 @@ def test_waiting_counts_for_more_only_while_no_hints_come():
     assert policy.visit_values([3], at + DAY) == after
 
 
-def test_waiting_counts_for_more_where_copies_stay_fresh_for_longer_than_the_model_says():
-    """All pages were lively until their last visits, and have not changed since."""
-    policy = loaded(40)
-    lively = records(40)
-    lively["counts"], lively["gaps_s"] = (5.0, 50.0, 450.0), 0.2 * DAY
-    lively["last_change_at"] = lively["last_visit_at"]
-    policy.set_models(np.arange(40), lively)
-    for step in range(400):
-        page = policy.select(NOW + step * DAY)
-        policy.record_visit(page, NOW + step * DAY, VisitObservation(False))
-    at = NOW + 440 * DAY
-    after = policy.visit_values([3], at)
-    policy.set_coverage(0.1, 60.0)
-    assert after > 1.5 * policy.visit_values([3], at)
-
-
 def test_importance_multiplies_the_value():
     policy = IndexPolicy()
     policy.load([1, 2, 3, 4], np.full(4, NOW), [1.0, 1.0, 8.0, 0.0])

@@ -15,11 +15,19 @@ def learn(waiting, rng, visits, found):
         waiting.record(expected, float(rng.random() < found(expected)))
 
 
-def test_a_model_that_is_right_lowers_the_share_to_the_least():
+def test_a_model_that_is_right_lowers_the_share_to_an_eighth():
     waiting = WaitingShare()
     assert waiting.share == ROUND_ROBIN_SHARE
-    learn(waiting, np.random.default_rng(1), 3_000, lambda expected: expected)
-    assert waiting.share == SHARES[0] < ROUND_ROBIN_SHARE
+    for expected in np.random.default_rng(1).uniform(0.0, 0.8, 3_000).tolist():
+        waiting.record(expected, expected)
+    assert waiting.share <= ROUND_ROBIN_SHARE / 8
+
+
+def test_chance_does_not_keep_the_share_of_a_right_model_up():
+    for seed in range(8):
+        waiting = WaitingShare()
+        learn(waiting, np.random.default_rng(seed), 3_000, lambda expected: expected)
+        assert waiting.share < ROUND_ROBIN_SHARE
 
 
 def test_a_few_visits_tell_little_of_the_share():
@@ -39,31 +47,14 @@ def test_the_share_is_what_the_model_leaves_over_its_slope():
     waiting = WaitingShare()
     learn(waiting, np.random.default_rng(3), 20_000, lambda expected: 0.2 + 0.5 * expected)
     assert waiting.estimate() == pytest.approx(0.4, rel=0.3)
-    assert waiting.share in (SHARES[4], SHARES[5])
-
-
-def test_copies_that_stay_fresh_for_longer_than_the_model_says_raise_the_share():
-    waiting, rng = WaitingShare(), np.random.default_rng(7)
-    for expected in rng.uniform(0.0, 0.8, 600).tolist():
-        waiting.record(expected, float(rng.random() < expected), 0.08)
-    assert waiting.estimate() == pytest.approx(3 * 0.08, rel=0.4)
-    assert waiting.share > ROUND_ROBIN_SHARE
-
-
-def test_copies_that_stay_fresh_for_less_long_do_not_lower_it():
-    found = np.random.default_rng(8).random(2_000) < 0.5
-    plain, short = WaitingShare(), WaitingShare()
-    for each in found.tolist():
-        plain.record(0.4, float(each))
-        short.record(0.4, float(each), -0.2)
-    assert plain.estimate() == short.estimate()
+    assert waiting.share in (SHARES[6], SHARES[7])
 
 
 def test_a_model_that_is_right_again_is_followed_again():
     waiting, rng = WaitingShare(), np.random.default_rng(4)
     learn(waiting, rng, 6_000, lambda expected: 0.4)
     learn(waiting, rng, 6_000, lambda expected: expected)
-    assert waiting.share == SHARES[0]
+    assert waiting.share < ROUND_ROBIN_SHARE
 
 
 def test_the_share_changes_seldom_where_the_model_says_nothing():
