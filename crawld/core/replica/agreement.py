@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from crawld.core.content.fingerprint import resemblance
+
 LEAST_LAG_S: Final = 60.0
 """Two visits so close together may see one page before and after a change; about as long as a
 commit may take. A replica that lags more is not fetched instead of its canonical host."""
@@ -26,6 +28,11 @@ MAX_LAG_S: Final = 86_400.0
 
 MANY_PATHS: Final = 3
 """A text that a host shows on so many paths is a login wall or an error page: it proves nothing."""
+
+
+LEAST_RESEMBLANCE: Final = 0.25
+"""Pages of equal text whose dates and links differ resemble each other at least so much; the bodies
+of others are not compared."""
 
 
 class PageVerdict(StrEnum):
@@ -67,6 +74,21 @@ class TwinTimes:
     seen_at: float
     is_steady: bool
     lost_at: float | None
+
+
+def may_agree(
+    cleaned: tuple[bytes | None, bytes | None], sketches: tuple[bytes | None, bytes | None]
+) -> bool:
+    """Whether the bodies of two pages are worth a comparison.
+
+    Args:
+        cleaned: digests of their texts, each under the noise rules of its own host.
+        sketches: of their visible texts; None: not analysed.
+    """
+    if cleaned[0] is not None and cleaned[0] == cleaned[1]:
+        return True
+    one, other = sketches
+    return one is not None and other is not None and resemblance(one, other) >= LEAST_RESEMBLANCE
 
 
 def compare_twins(times: TwinTimes, *, equal: bool) -> TwinComparison:

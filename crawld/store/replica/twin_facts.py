@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import apsw
 
 from crawld.core.page import Outcome
+from crawld.core.replica.agreement import may_agree
 from crawld.core.url import url_hash
 from crawld.store.changes import volatile
 from crawld.store.frontier import server
@@ -116,26 +117,53 @@ SELECT 1 FROM page WHERE page_id = ?1 AND state = 'visited' AND NOT EXISTS (
 
 
 def twin_facts(
-    connection: apsw.Connection, page_ids: Iterable[int], server_id: int, *, crawled: bool = False
+    connection: apsw.Connection, page_ids: Iterable[int], canonical_id: int
 ) -> list[TwinFacts]:
-    """Return what is compared of pages whose twin has a copy; the others are left out.
+    """Return what is compared of pages whose twin has a copy; the others are left out."""
+    return [
+        _facts(connection, page, twin)
+        for page, twin in _with_twins(connection, page_ids, canonical_id)
+    ]
+
+
+def alternate_facts(
+    connection: apsw.Connection,
+    page_ids: Iterable[int],
+    alternate_id: int,
+    *,
+    unlike_too: Container[int] = (),
+) -> list[TwinFacts]:
+    """Return what is compared of pages whose twins on an alternate are crawled and may agree.
 
     Args:
         connection: the file.
         page_ids: the pages.
-        server_id: the server of the twins.
-        crawled: whether only twins count that do not rest, nor may soon: those of an alternate.
+        alternate_id: the server of the twins.
+        unlike_too: pages that are compared even if they cannot agree.
     """
-    found = []
+    return [
+        _facts(connection, page, twin)
+        for page, twin in _with_twins(connection, page_ids, alternate_id)
+        if (page.page_id in unlike_too or _may_agree(page, twin))
+        and connection.execute(_CRAWLED, (twin.page_id,)).get
+    ]
+
+
+def _may_agree(page: ShownPage, twin: ShownPage) -> bool:
+    if page.last_outcome is Outcome.MOVED or page.digest == twin.digest:
+        return True
+    return may_agree((page.cleaned_digest, twin.cleaned_digest), (page.sketch, twin.sketch))
+
+
+def _with_twins(
+    connection: apsw.Connection, page_ids: Iterable[int], server_id: int
+) -> Iterator[tuple[ShownPage, ShownPage]]:
     for page_id in page_ids:
         row: Any = connection.execute(_PAGE, (page_id,)).fetchone()
         there = counterpart(connection, server_id, row[1]) if row else None
-        if there and crawled and not connection.execute(_CRAWLED, (there[1].page_id,)).get:
-            continue
         twin: Any = there and connection.execute(_PAGE, (there[1].page_id,)).fetchone()
         if twin:
-            found.append(_facts(connection, _shown(row), _shown(twin)))
-    return found
+            yield _shown(row), _shown(twin)
 
 
 def _shown(row: tuple[Any, ...]) -> ShownPage:

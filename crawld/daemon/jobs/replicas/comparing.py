@@ -58,6 +58,49 @@ class _Facts(NamedTuple):
     elsewhere: frozenset[int]
 
 
+class _Question(NamedTuple):
+    """Pages of a replica to compare with those of an alternate; some of them agreed with one."""
+
+    server_id: int
+    alternate_id: int
+    page_ids: Sequence[int]
+    agreed: frozenset[int]
+
+
+class _Compared(NamedTuple):
+    """Some pages of a replica, and the results of their comparisons by page_id."""
+
+    facts: _Facts
+    rows: dict[int, TwinRow]
+
+    def question(self, turn: int) -> tuple[_Compared, _Question] | None:
+        """Return what to compare with the next alternate; None: nothing more."""
+        row = self.facts.row
+        if not row.alternates or turn >= len(row.alternate_ids):
+            return None
+        left = [page for page in self.facts.wanted if self._is_open(page)]
+        if not left:
+            return None
+        return self, _Question(row.server_id, row.alternate_ids[turn], left, self.facts.elsewhere)
+
+    def _is_open(self, page_id: int) -> bool:
+        """Whether a page may rest under an alternate.
+
+        Its canonical page differs for certain, or there is none; one that rested so far may go on.
+        """
+        row = self.rows.get(page_id)
+        if row is None or row.verdict is PageVerdict.DIFFERS:
+            return True
+        return row.verdict is PageVerdict.UNKNOWN and page_id in self.facts.elsewhere
+
+    def add(self, found: Mapping[int, TwinRow]) -> None:
+        """Add comparisons with an alternate that agree, or that end an earlier agreement."""
+        for page_id, row in found.items():
+            is_first = page_id not in self.rows and page_id in self.facts.elsewhere
+            if row.verdict is PageVerdict.AGREES or is_first:
+                self.rows[page_id] = row._replace(instead_of=self.facts.row.canonical_id)
+
+
 class ReplicaComparing(BackgroundWork):
     """Compares the pages of replicas with their twins."""
 
@@ -70,17 +113,17 @@ class ReplicaComparing(BackgroundWork):
         """Compare pages of replicas, and store the results; return how many by server_id."""
         compared: dict[int, int] = {}
         for part in _together(wanted, twin_facts.AT_ONCE):
-            results: list[tuple[_Facts, list[TwinRow]]] = []
             # A visit of a twin while pages are compared is later than their comparison.
             began_at = self._clock.now()
-            for facts in await self._paced.read(_read_facts, part):
-                rows = await self._compare(facts.row.server_id, facts.twins, began_at)
-                if facts.row.alternates:
-                    rows = await self._with_alternates(facts, rows, began_at)
-                if rows:
-                    results.append((facts, rows))
-                    server_id = facts.row.server_id
-                    compared[server_id] = compared.get(server_id, 0) + len(rows)
+            some = [
+                _Compared(facts, await self._compare(facts.row.server_id, facts.twins, began_at))
+                for facts in await self._paced.read(_read_facts, part)
+            ]
+            await self._compare_alternates(some, began_at)
+            results = [(one.facts, [*one.rows.values()]) for one in some if one.rows]
+            for facts, rows in results:
+                server_id = facts.row.server_id
+                compared[server_id] = compared.get(server_id, 0) + len(rows)
             if results:
                 await self._database.write(_put_compared, results)
             for facts, rows in results:
@@ -91,46 +134,31 @@ class ReplicaComparing(BackgroundWork):
                 await self._database.write(twin.mark_repeated, pages)
         return compared
 
-    async def _with_alternates(
-        self, facts: _Facts, rows: Sequence[TwinRow], began_at: float
-    ) -> list[TwinRow]:
-        """Return the comparisons, of some pages with an alternate instead."""
-        found = {row.page_id: row for row in rows}
-        open_ids = [
-            page_id for page_id in facts.wanted if _is_open(found.get(page_id), page_id, facts)
-        ]
-        for alternate_id in facts.row.alternate_ids:
-            if not open_ids:
-                break
-            twins = await self._paced.read(
-                _read_alternate, facts.row.server_id, open_ids, alternate_id
-            )
-            for row in await self._compare(facts.row.server_id, twins, began_at):
-                agrees = row.verdict is PageVerdict.AGREES
-                if agrees or (row.page_id not in found and row.page_id in facts.elsewhere):
-                    found[row.page_id] = row._replace(instead_of=facts.row.canonical_id)
-                if agrees:
-                    open_ids.remove(row.page_id)
-        return list(found.values())
+    async def _compare_alternates(self, some: Sequence[_Compared], began_at: float) -> None:
+        """Compare pages with those of alternates, the first of each replica first."""
+        turn = 0
+        while wanted := [question for one in some if (question := one.question(turn)) is not None]:
+            turn += 1
+            found = await self._paced.read(_read_alternates, [each for _, each in wanted])
+            for (one, _), twins in zip(wanted, found, strict=True):
+                one.add(await self._compare(one.facts.row.server_id, twins, began_at))
 
-    async def _compare(self, server_id: int, twins: _Twins, began_at: float) -> list[TwinRow]:
-        rows: list[TwinRow] = []
+    async def _compare(self, server_id: int, twins: _Twins, began_at: float) -> dict[int, TwinRow]:
+        rows: dict[int, TwinRow] = {}
         pace = Pace(REST_FACTOR)
         for one in twins.pages:
             found = await self._texts.compare(one, twins.origins, twins.host)
             await pace.rest()
             if found is not None:
-                rows.append(
-                    TwinRow(
-                        one.page.page_id,
-                        server_id,
-                        one.twin.page_id,
-                        found.comparison.verdict,
-                        found.digest,
-                        one.page.last_visit_at,
-                        began_at,
-                        found.comparison.lag_s,
-                    )
+                rows[one.page.page_id] = TwinRow(
+                    one.page.page_id,
+                    server_id,
+                    one.twin.page_id,
+                    found.comparison.verdict,
+                    found.digest,
+                    one.page.last_visit_at,
+                    began_at,
+                    found.comparison.lag_s,
                 )
         return rows
 
@@ -185,25 +213,19 @@ def _read_facts(connection: apsw.Connection, wanted: Sequence[Wanted]) -> list[_
     ]
 
 
-def _read_alternate(
-    connection: apsw.Connection, server_id: int, page_ids: Sequence[int], alternate_id: int
-) -> _Twins:
-    """Read pages of a replica with their twins on an alternate, on a reader's thread."""
-    return _Twins(
-        server.names(connection, [alternate_id]).get(alternate_id, ""),
-        replica_pages.origins_of_pair(connection, (server_id, alternate_id)),
-        twin_facts.twin_facts(connection, page_ids, alternate_id, crawled=True),
-    )
-
-
-def _is_open(row: TwinRow | None, page_id: int, facts: _Facts) -> bool:
-    """Whether a page may rest under an alternate.
-
-    Its canonical page differs for certain, or there is none; one that rested so far may go on.
-    """
-    if row is None or row.verdict is PageVerdict.DIFFERS:
-        return True
-    return row.verdict is PageVerdict.UNKNOWN and page_id in facts.elsewhere
+def _read_alternates(connection: apsw.Connection, questions: Sequence[_Question]) -> list[_Twins]:
+    """Read pages of replicas with their twins on alternates, on a reader's thread."""
+    names = server.names(connection, {one.alternate_id for one in questions})
+    return [
+        _Twins(
+            names.get(one.alternate_id, ""),
+            replica_pages.origins_of_pair(connection, (one.server_id, one.alternate_id)),
+            twin_facts.alternate_facts(
+                connection, one.page_ids, one.alternate_id, unlike_too=one.agreed
+            ),
+        )
+        for one in questions
+    ]
 
 
 def _repeated(connection: apsw.Connection, server_ids: Sequence[int]) -> list[int]:

@@ -18,20 +18,21 @@ import xxhash
 
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.embedded import embedded_digest
-from crawld.core.content.fingerprint import resemblance
 from crawld.core.content.twin import twin_digest, twin_text
 from crawld.core.content.volatile import VolatileRules
 from crawld.core.page import GOOD_COPY, Outcome
-from crawld.core.replica.agreement import PageVerdict, TwinComparison, TwinTimes, compare_twins
+from crawld.core.replica.agreement import (
+    PageVerdict,
+    TwinComparison,
+    TwinTimes,
+    compare_twins,
+    may_agree,
+)
 from crawld.core.url import server_name, target_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.store.replica.twin_facts import ShownPage, TwinFacts
 from crawld.store.versions import version
 from crawld.store.versions.version import StoredCopy
-
-LEAST_RESEMBLANCE: Final = 0.25
-"""Pages of equal text whose dates and links differ resemble each other at least so much; the bodies
-of others are not compared."""
 
 MAX_COPY_BYTES: Final = 4 * 2**20
 """Larger copies agree by their digests only."""
@@ -113,7 +114,9 @@ class TwinTexts(BackgroundWork):
         equal = page.digest is not None and page.digest == twin.digest
         comparison = compare_twins(times, equal=equal)
         own = None
-        if comparison.verdict is PageVerdict.AGREES or _may_agree(page, twin):
+        if comparison.verdict is PageVerdict.AGREES or may_agree(
+            (page.cleaned_digest, twin.cleaned_digest), (page.sketch, twin.sketch)
+        ):
             rules = VolatileRules.union(facts.rules).confirmed()
             reading = _Reading(rules, origins, text_only=equal)
             own = await self._digests_of(page, page.version_id, reading)
@@ -185,12 +188,3 @@ def _compare_redirect(facts: TwinFacts, canonical_host: str) -> TwinComparison:
         and (server_name(to) == canonical_host or facts.leads_to_copy)
     )
     return TwinComparison(PageVerdict.AGREES, 0.0) if leads else _NO_TEXT
-
-
-def _may_agree(page: ShownPage, twin: ShownPage) -> bool:
-    """Whether the bodies are worth a comparison."""
-    if page.cleaned_digest is not None and page.cleaned_digest == twin.cleaned_digest:
-        return True
-    if page.sketch is None or twin.sketch is None:
-        return False
-    return resemblance(page.sketch, twin.sketch) >= LEAST_RESEMBLANCE

@@ -83,8 +83,15 @@ def test_only_pages_that_go_on_being_crawled_are_twins_of_others(file, history, 
     for verdict in history:
         put(file, verdict, of=COPY, to=KEPT, instead_of=None)
     page_ids = [file.number(f"{THIRD}/a")]
-    found = twin_facts.twin_facts(file.connection, page_ids, OTHER_ID, crawled=True)
+    found = twin_facts.alternate_facts(file.connection, page_ids, OTHER_ID)
     assert bool(found) is is_crawled
+
+
+def test_pages_that_cannot_agree_are_compared_only_if_they_did(file):
+    page_id = file.page(f"{THIRD}/a", digest=b"quite another text")
+    assert twin_facts.alternate_facts(file.connection, [page_id], OTHER_ID) == []
+    [found] = twin_facts.alternate_facts(file.connection, [page_id], OTHER_ID, unlike_too={page_id})
+    assert (found.page.page_id, found.twin.url) == (page_id, f"{COPY}/a")
 
 
 def test_a_page_that_leaves_the_canonical_host_began_to_differ_from_it(file):
