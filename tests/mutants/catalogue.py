@@ -367,8 +367,8 @@ MUTANTS = (
     Mutant(
         "pages of a replica are compared with those of the canonical host alone",
         "crawld/daemon/jobs/replicas/comparing.py",
-        "                if facts.row.alternates:\n",
-        "                if not facts.row:\n",
+        "        if not row.alternates or turn >= len(row.alternate_ids):\n",
+        "        if row.alternates or turn >= len(row.alternate_ids):\n",
         ("tests/unit/daemon/jobs/replicas/test_alternates.py",),
     ),
     Mutant(
