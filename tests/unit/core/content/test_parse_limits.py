@@ -40,7 +40,7 @@ ODD = (
 @pytest.mark.parametrize("kind", HOSTILE_PAGES)
 def test_a_hostile_page_is_parsed_within_its_limits(kind):
     """Lexbor takes 60 to 90 ms; without limits most of these take seconds or minutes."""
-    for size in (30_000, 400_000, 2_000_000):
+    for size in (30_000, 1_000_000):
         page = HOSTILE_PAGES[kind](size).encode()
         started = time.process_time()
         tree, end = tree_of(page)
@@ -58,7 +58,7 @@ def test_the_cost_of_a_page_is_found_in_linear_time(kind):
     def measured(page):
         PageCost(page, len(page)).parsable_size()
 
-    assert_linear(lambda size: HOSTILE_PAGES[kind](size).encode(), measured, size=2_000, factor=3)
+    assert_linear(lambda size: HOSTILE_PAGES[kind](size).encode(), measured, size=1_000, factor=3)
 
 
 @pytest.mark.parametrize("kind", ["nested", "clones", "links", "names of tags", "one large clone"])
