@@ -298,7 +298,8 @@ async def test_a_page_of_a_replica_that_does_not_rest_says_why(started, mirror):
     await compared("/ok", PageVerdict.DIFFERS)
     found = await why(running, web.url("/ok"))
     assert causes(found)[0] != "replica"
-    assert "Its text was another than that of its twin on b.test" in found["host"]["replica_text"]
+    told = f"Its text was another than that of {web.url('/ok')}, "
+    assert told in found["host"]["replica_text"]
     # A page that was never visited is deferred, and comes once.
     page_id = await compared("/lost", PageVerdict.DEFERRED, now + 9_000.0)
     await write(page_rows.set_state, page_id, PageState.SUSPENDED)
