@@ -55,7 +55,8 @@ def next_copies(
 
     Returns:
         Of at most `limit` copies those of pages proper without a sketch, and the last version_id
-        examined; None: there was none to examine.
+        examined; None: there is nothing to analyse or to note. A few copies that were analysed are
+        not noted, but examined again: that costs less than a commit.
     """
     after = int(meta.get(connection, CURSOR) or 0)
     rows: list[Any] = connection.execute(
@@ -68,7 +69,8 @@ def next_copies(
         (after, last, before, limit),
     ).fetchall()
     missing = [UnanalysedCopy(*row[:3]) for row in rows if row[3] is None and not row[4]]
-    return missing, rows[-1][0] if rows else None
+    is_noted = missing or len(rows) == limit
+    return missing, rows[-1][0] if is_noted else None
 
 
 def put(connection: apsw.Connection, identities: Iterable[ContentIdentity], *, up_to: int) -> None:

@@ -211,6 +211,13 @@ def test_unanalysed_copies_are_found_once(connection, page_ids):
     assert young.page_id == page_ids[2]
 
 
+def test_a_few_analysed_copies_are_not_worth_a_commit(connection, page_ids):
+    for page_id in page_ids[:2]:
+        visits.record(connection, changed(page_id, page_id.to_bytes(), NOW, sketch=SKETCH))
+    assert unanalysed.next_copies(connection, before=NOW + 50, limit=3) == ([], None)
+    assert unanalysed.next_copies(connection, before=NOW + 50, limit=2) == ([], 2)
+
+
 def test_rules_need_an_existing_page_or_host(connection):
     for put, rules in ((volatile.put_of_page, b"r"), (volatile.put_of_host, Template(b"t", 1))):
         with pytest.raises(apsw.ConstraintError):
