@@ -78,6 +78,13 @@ MUTANTS = (
         ("tests/unit/core/change/test_scale.py",),
     ),
     Mutant(
+        "one hint in ten of a new source may be false",
+        "crawld/core/change/reliability.py",
+        "    return Share(1.9, 0.1)\n",
+        "    return Share(1.8, 0.2)\n",
+        ("tests/unit/core/change/test_reliability.py",),
+    ),
+    Mutant(
         "waiting counts for a quarter of what it does at the start at least",
         "crawld/core/revisit/waiting_share.py",
         "for step in range(-4, 7))\n",

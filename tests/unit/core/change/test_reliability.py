@@ -57,6 +57,17 @@ def test_false_hints_are_detected_by_visits_that_only_compare():
     assert unreliable.trust < 0.1
 
 
+def test_a_new_source_is_believed_soon_and_a_false_one_no_longer():
+    """One false hint in 200 may be more than the true ones of a page that seldom changes."""
+    reliable, unreliable = Reliability(), Reliability()
+    for _ in range(20):
+        reliable.learn_visit(1, changed=True)
+    for _ in range(10):
+        unreliable.learn_visit(1, changed=False)
+    assert reliable.trust > 0.995
+    assert unreliable.trust < 0.16
+
+
 def test_an_expected_change_confirms_a_hint_less():
     slow, fast = Reliability(Share(1, 1), Share(1, 1)), Reliability(Share(1, 1), Share(1, 1))
     for _ in range(20):
