@@ -8,6 +8,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 from importlib.metadata import version
 from ipaddress import ip_address
 from zoneinfo import ZoneInfo
@@ -131,7 +132,12 @@ def wants_content_type(site: SiteConfig, media_type: str) -> bool:
 
 def matches_media_type(media_type: str, wanted: Iterable[str]) -> bool:
     """Whether a media type (no parameters, any case) matches a pattern such as `image/*`."""
-    lowered = media_type.lower()
+    return _matches(media_type.lower(), tuple(wanted))
+
+
+@lru_cache(maxsize=1_024)
+def _matches(lowered: str, wanted: tuple[str, ...]) -> bool:
+    """Asked twice a visit, for the same few media types."""
     return any(fnmatch.fnmatchcase(lowered, each) for each in wanted)
 
 

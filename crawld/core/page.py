@@ -16,6 +16,7 @@ readable. Rule 3: if too many pages of a host disappear at once, none is retired
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from crawld.core.value_type import value_type
 
@@ -109,12 +110,16 @@ class Grace:
         if outcome in (Outcome.BLOCKED, Outcome.FAILED):
             return self
         if outcome not in (Outcome.GONE, Outcome.SOFT_GONE):
-            return Grace()
+            return NO_GRACE
         return Grace(self.count + 1, self.since if self.count else now)
 
     def exhausted(self, now: float) -> bool:
         """Whether the page may be retired: enough visits over enough days."""
         return self.count >= GONE_GRACE_VISITS and now - self.since >= GONE_GRACE_S
+
+
+NO_GRACE: Final = Grace()
+"""The grace of a page that is not gone."""
 
 
 def next_state(

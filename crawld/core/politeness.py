@@ -236,6 +236,8 @@ def base_delay_s(
     robots_request_rate_delay_s: float | None,
 ) -> float:
     """Return the delay between two requests without back-off, seconds."""
+    if robots_crawl_delay_s is None and robots_request_rate_delay_s is None:
+        return rules.host_delay_s  # most hosts ask for none
     requested = max(_seconds(robots_crawl_delay_s), _seconds(robots_request_rate_delay_s))
     return max(rules.host_delay_s, min(requested, rules.max_crawl_delay_s))
 

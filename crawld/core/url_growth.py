@@ -116,7 +116,7 @@ def text_pieces(body: bytes, target: str) -> list[TextPiece]:
     found, numbers = [], []
     for piece in body[:_MAX_TEXT_BYTES].split(b"<", _MAX_PIECES)[:_MAX_PIECES]:
         tag, _, text = piece.partition(b">")
-        if tag[:6].lower() == b"script" or tag[:5].lower() == b"style":
+        if tag[:1] in b"sS" and tag[:6].lower().startswith((b"script", b"style")):
             continue
         plain = _plain(text)
         if not plain:

@@ -7,9 +7,9 @@ are analysed on the event loop, take no lease.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from contextvars import ContextVar
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar, Token
 from typing import Final
 
 import trio
@@ -33,17 +33,27 @@ class AnalysisDroppedError(Exception):
 
 
 class VisitMemory:
-    """What one visit holds.
+    """What one visit holds, and the context in which it does.
 
     Attributes:
         has_parsed: whether an analysis of the visit has ended, so that a tree may live.
     """
 
-    __slots__ = ("has_parsed", "lease")
+    __slots__ = ("_token", "has_parsed", "lease")
 
     def __init__(self) -> None:
         self.lease: MemoryLease | None = None
         self.has_parsed = False
+        self._token: Token[VisitMemory | None] | None = None
+
+    def __enter__(self) -> None:
+        self._token = _VISIT.set(self)
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            _VISIT.reset(self._token)
+        if self.lease is not None:
+            self.lease.release()
 
 
 class CopyMemory:
@@ -85,17 +95,9 @@ class AnalysisMemory:
         if self._pool is not None and working_set_bytes(2**26) > self._pool.largest_bytes:
             self.page_bytes = size_within(self._pool.largest_bytes)
 
-    @contextmanager
-    def visit(self) -> Iterator[None]:
-        """Let the analyses of this task share one lease, which ends with the context."""
-        memory = VisitMemory()
-        token = _VISIT.set(memory)
-        try:
-            yield
-        finally:
-            _VISIT.reset(token)
-            if memory.lease is not None:
-                memory.lease.release()
+    def visit(self) -> VisitMemory:
+        """Return a context in which the analyses of this task share one lease."""
+        return VisitMemory()
 
     def in_visit(self) -> bool:
         """Whether this task makes a visit."""

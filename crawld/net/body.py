@@ -88,7 +88,7 @@ class BodyReader:
         self.wire_bytes = 0
         self.cut = False
         self._is_taken = False
-        self._paced_until = trio.current_time()
+        self._paced_until = 0.0 if request.max_bytes_per_s is None else trio.current_time()
         self._decoded_bytes = 0
 
     @property

@@ -37,6 +37,12 @@ class HttpConnection(Protocol):
             httpcore errors and `FetchError`.
         """
 
+    def is_whole(self) -> bool:
+        """Whether the response has come to its end, so that its body needs no further read."""
+
+    def end_nowait(self) -> bool:
+        """End an exchange whose body was read to its end; False: `ByteStream.aclose` must."""
+
     def is_idle(self) -> bool:
         """Whether the last exchange ended properly and left the connection open."""
 

@@ -58,21 +58,21 @@ def header_value(headers: Headers, name: str) -> str | None:
     Repetitions are joined by a comma, except of headers that have one value: equal ones count once;
     of different ones the last media type counts, as in browsers, no validator, and else the first.
     """
-    wanted = name.lower().encode("latin-1")
-    values = _values_by_name(headers).get(wanted)
-    if values is None:
-        return None
-    if len(values) > 1 and wanted in _SINGLE:
-        return _single_value(wanted, values)
-    return b", ".join(values).decode("latin-1")
+    return _values_by_name(headers).get(name.lower())
 
 
 @lru_cache(maxsize=_CACHED_HEADERS)
-def _values_by_name(headers: Headers) -> dict[bytes, list[bytes]]:
+def _values_by_name(headers: Headers) -> dict[str, str | None]:
     found: dict[bytes, list[bytes]] = {}
     for name, value in headers:
         found.setdefault(name.lower(), []).append(value)
-    return found
+    return {name.decode("latin-1"): _value_of(name, values) for name, values in found.items()}
+
+
+def _value_of(name: bytes, values: list[bytes]) -> str | None:
+    if len(values) > 1 and name in _SINGLE:
+        return _single_value(name, values)
+    return b", ".join(values).decode("latin-1")
 
 
 def _single_value(name: bytes, values: list[bytes]) -> str | None:

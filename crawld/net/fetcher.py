@@ -216,7 +216,7 @@ class Fetcher:
         """Return the idle connection to an endpoint, or a new one."""
         kept = await self._idle.take(endpoint)
         if kept is not None:
-            if await self._leads_to(endpoint, kept.wire.address, progress):
+            if await self._leads_to(endpoint, kept.wire.address):
                 self._reused += 1
                 return kept
             await kept.aclose()
@@ -225,14 +225,16 @@ class Fetcher:
         self._connections += 1
         return OriginTransport(endpoint, wire)
 
-    async def _leads_to(self, endpoint: Endpoint, address: str, progress: Progress) -> bool:
-        """Whether an endpoint is still at an address, whose delay the schedule keeps."""
+    async def _leads_to(self, endpoint: Endpoint, address: str) -> bool:
+        """Whether an endpoint is still at an address, whose delay the schedule keeps.
+
+        A lookup has its own limit of time.
+        """
         if endpoint.proxy is not None:
             return True
         host = endpoint.host.removeprefix("[").removesuffix("]")
         try:
-            with progress.look_up():
-                return address in await self._resolver.resolve(host)
+            return address in await self._resolver.resolve(host)
         except ResolutionError:
             return False
 
@@ -273,7 +275,10 @@ class Fetcher:
             )
             stream = cast("httpx.AsyncByteStream", response.stream)
             headers = tuple(response.headers.raw)
-            arrived_at = progress.note_header(response.status_code, headers)
+            # What paces or takes pieces of a body may wait after its last read.
+            at_once = request.max_bytes_per_s is None and request.receive is None
+            is_whole = at_once and transport.is_whole()
+            arrived_at = progress.note_header(response.status_code, headers, is_whole=is_whole)
             check_headers(response.status_code, headers)
             buffer = self._buffer(target.endpoint.host, headers, progress)
             body = BodyReader(request, response.status_code, headers, buffer, self._marks)
@@ -332,15 +337,17 @@ class Fetcher:
     async def _release(
         self, transport: OriginTransport, stream: httpx.AsyncByteStream | None, *, keep: bool
     ) -> None:
+        kept = keep and transport.end_nowait() and self._idle.put(transport)
+        if kept and not self._idle.are_overdue(transport.idle_since):
+            return
         # Shielded, so that a cancelled fetch leaves nothing half closed. Nothing here waits for a
         # peer.
         with trio.CancelScope(shield=True):
-            if stream is not None:
-                await stream.aclose()
-            if keep and transport.is_idle():
-                await self._idle.put(transport)
-            else:
-                await transport.aclose()
+            if not kept:
+                if stream is not None:
+                    await stream.aclose()
+                if not (keep and transport.is_idle() and self._idle.put(transport)):
+                    await transport.aclose()
             await self._idle.sweep()
 
 

@@ -80,11 +80,20 @@ class Http1Connection:
 
     async def end(self) -> None:
         """End the exchange; close the connection if it cannot have another."""
-        if self._state.our_state is h11.DONE and self._state.their_state is h11.DONE:
-            self._state.start_next_cycle()
-            self._is_idle = True
-        else:
+        if not self.end_nowait():
             await self.aclose()
+
+    def is_whole(self) -> bool:
+        """Whether the response has come to its end, and h11 has told so."""
+        return self._state.their_state is h11.DONE
+
+    def end_nowait(self) -> bool:
+        """End the exchange if the connection can have another; see `HttpConnection`."""
+        if self._state.our_state is not h11.DONE or self._state.their_state is not h11.DONE:
+            return False
+        self._state.start_next_cycle()
+        self._is_idle = True
+        return True
 
     async def aclose(self) -> None:
         """Close the connection."""

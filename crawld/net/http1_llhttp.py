@@ -12,6 +12,7 @@ import contextlib
 import re
 from collections import deque
 from collections.abc import AsyncIterator
+from functools import lru_cache
 from typing import Final
 
 import httpcore
@@ -25,6 +26,9 @@ READ_BYTES: Final = 64 * 1024
 
 MAX_FRAMING_BYTES: Final = 100 * 1024
 """Longest framing without a byte of the body: a line of a chunk, or all trailers."""
+
+_CACHED_LINES: Final = 256
+"""Lines kept as written: most are the same in all requests, or in those of a host."""
 
 _BODILESS: Final = frozenset({204, 304})
 
@@ -168,13 +172,22 @@ class LlhttpConnection:
 
     async def end(self) -> None:
         """End the exchange; close the connection if it cannot have another."""
-        if self._is_complete and self._keeps_alive and not self._is_left_over:
-            self._is_idle = True
-            # Thousands of connections may be idle: they hold nothing of their last response.
-            self._pieces, self._headers, self._repeated = _NO_PIECES, [], []
-            self._head, self._reason = None, b""
-        else:
+        if not self.end_nowait():
             await self.aclose()
+
+    def is_whole(self) -> bool:
+        """Whether the response has come to its end."""
+        return self._is_complete
+
+    def end_nowait(self) -> bool:
+        """End the exchange if the connection can have another; see `HttpConnection`."""
+        if not self._is_complete or not self._keeps_alive or self._is_left_over:
+            return False
+        self._is_idle = True
+        # Thousands of connections may be idle: they hold nothing of their last response.
+        self._pieces, self._headers, self._repeated = _NO_PIECES, [], []
+        self._head, self._reason = None, b""
+        return True
 
     async def aclose(self) -> None:
         """Close the connection."""
@@ -294,12 +307,14 @@ def written_request(method: bytes, target: bytes, headers: list[tuple[bytes, byt
     """
     if _TARGET(target) is None:
         raise httpcore.LocalProtocolError("illegal request target")
-    parts = [method, b" ", target, b" HTTP/1.1\r\n"]
-    for name, value in headers:
-        if _NAME(name) is None:
-            raise httpcore.LocalProtocolError(f"illegal header name {name[:40]!r}")
-        if _VALUE(value) is None or value != value.strip(b" \t"):
-            raise httpcore.LocalProtocolError(f"illegal value of header {name.decode()}")
-        parts += (name, b": ", value, b"\r\n")
-    parts.append(b"\r\n")
-    return b"".join(parts)
+    lines = [_written_line(*line) for line in headers]
+    return b"".join((method, b" ", target, b" HTTP/1.1\r\n", *lines, b"\r\n"))
+
+
+@lru_cache(maxsize=_CACHED_LINES)
+def _written_line(name: bytes, value: bytes) -> bytes:
+    if _NAME(name) is None:
+        raise httpcore.LocalProtocolError(f"illegal header name {name[:40]!r}")
+    if _VALUE(value) is None or value != value.strip(b" \t"):
+        raise httpcore.LocalProtocolError(f"illegal value of header {name.decode()}")
+    return b"".join((name, b": ", value, b"\r\n"))

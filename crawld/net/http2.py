@@ -116,6 +116,14 @@ class Http2Connection(httpcore.AsyncHTTP2Connection):
         head = ResponseHead(response.status, b"", version, response.headers)
         return head, cast("ByteStream", response.stream)
 
+    def is_whole(self) -> bool:
+        """Whether the response has come to its end: not known without a read."""
+        return False
+
+    def end_nowait(self) -> bool:
+        """End the exchange: httpcore may wait for its locks."""
+        return False
+
     async def _receive_stream_event(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         # Private, but the only place that sees `:status` as sent: the caller parses it with int().
         event = await super()._receive_stream_event(*args, **kwargs)

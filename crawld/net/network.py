@@ -6,6 +6,7 @@ simulation passes its own.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ import trio
 from crawld.net.arrival import AllArrived, all_arrived
 from crawld.net.listener import Listener, listen_tcp, listen_unix
 from crawld.net.resolver import Lookup, SystemLookup
+from crawld.net.tcp_stream import TcpStream
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +65,17 @@ class SystemNetwork:
 
     async def connect(self, address: str, port: int) -> Connection:
         """Connect a socket; see `Network.connect`."""
-        family = trio.socket.AF_INET6 if ":" in address else trio.socket.AF_INET
-        socket = trio.socket.socket(family, trio.socket.SOCK_STREAM)
+        plain = socket.socket(
+            socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM
+        )
+        connecting = trio.socket.from_stdlib_socket(plain)
         try:
-            await socket.connect((address, port))
+            await connecting.connect((address, port))
+            stream = TcpStream(plain)
         except BaseException:
-            socket.close()
+            connecting.close()
             raise
-        check = all_arrived(socket.fileno)
-        return Connection(trio.SocketStream(socket), socket.is_readable, check)
+        return Connection(stream, stream.is_readable, all_arrived(plain.fileno))
 
     listen_tcp = staticmethod(listen_tcp)
     listen_unix = staticmethod(listen_unix)

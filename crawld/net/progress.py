@@ -88,9 +88,8 @@ class Progress:
         self.partial: PartialBody | None = None
         self._waits_since: float | None = None
         self._bytes_left = limits.max_header_bytes
-        self.scope = trio.CancelScope(
-            deadline=min(self._ends_at, self.started_at + limits.connect_s)
-        )
+        # That of the connection follows the lookup of its name; one that is kept has none.
+        self.scope = trio.CancelScope(deadline=self._ends_at)
 
     @contextmanager
     def look_up(self) -> Iterator[None]:
@@ -106,15 +105,21 @@ class Progress:
             self.phase = FetchPhase.HEADER
             self._wait_at_most(self.limits.header_s, self.sent_at)
 
-    def note_header(self, status: int, headers: Headers) -> float:
-        """Record that the response header is complete; return when the server had the request."""
+    def note_header(self, status: int, headers: Headers, *, is_whole: bool = False) -> float:
+        """Record that the response header is complete; return when the server had the request.
+
+        Args:
+            is_whole: whether nothing more is read, so that there is no stall: the time left for
+                the header is not cut short.
+        """
         self.status = status
         self.headers = headers
         now = trio.current_time()
         self.phase = FetchPhase.BODY
         # Framing may add at most a header's size; this stops one-byte chunks with long extensions.
         self._bytes_left = self.limits.max_wire_bytes + self.limits.max_header_bytes
-        self._wait_at_most(self.limits.stall_s, now)
+        if not is_whole or self.scope.deadline < now + self.limits.stall_s:
+            self._wait_at_most(self.limits.stall_s, now)
         return now if self.arrived_at is None else self.arrived_at
 
     def read_size(self, wanted_bytes: int) -> int:

@@ -24,6 +24,7 @@ import socket
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, Protocol
 
 import tenacity
@@ -38,6 +39,7 @@ MAX_TTL_S = 3600.0
 SYSTEM_TTL_S = 300.0
 """The C library does not report a time to live; browsers cache results for at most five minutes."""
 NXDOMAIN_TTL_S = 60.0
+_CACHED_LITERALS = 4_096
 FAULT_TTL_S = 2.0
 """Long enough for the waiters of one lookup to share its failure, short enough to try again."""
 CACHE_NAMES = 100_000
@@ -94,12 +96,21 @@ class FixedResolver:
 
     async def resolve(self, host: str) -> tuple[str, ...]:
         """Return the addresses in the table; for a literal address, that address."""
-        literal = literal_address(host)
-        if literal is not None:
-            return (str(literal),)
-        if host not in self._hosts:
+        known = self.known(host)
+        if known is None:
             raise ResolutionError("nxdomain", f"{host} is not in the table of hosts")
-        return self._hosts[host]
+        return known
+
+    def known(self, host: str) -> tuple[str, ...] | None:
+        """Return what `resolve` does; None: the host is not in the table."""
+        return _literal(host) or self._hosts.get(host)
+
+
+@lru_cache(maxsize=_CACHED_LITERALS)
+def _literal(host: str) -> tuple[str, ...] | None:
+    """Return the address that a host is written as; None: it is a name."""
+    literal = literal_address(host)
+    return None if literal is None else (str(literal),)
 
 
 class SystemLookup:
@@ -282,10 +293,9 @@ class CachedResolver:
 
     async def resolve(self, host: str) -> tuple[str, ...]:
         """Return the addresses of a host from table, cache or lookup; see `Resolver`."""
-        try:
-            return await self._table.resolve(host)
-        except ResolutionError:
-            pass
+        known = self._table.known(host)
+        if known is not None:
+            return known
         answer = self._cache.get(host)
         if answer is not None and answer.expires_at > trio.current_time():
             return answer.get()

@@ -146,6 +146,14 @@ class OriginTransport(httpx.AsyncBaseTransport):
             _unforeseen(error)
             await self.wire.aclose()
 
+    def is_whole(self) -> bool:
+        """Whether the response has come to its end, so that its body needs no further read."""
+        return self._connection.is_whole()
+
+    def end_nowait(self) -> bool:
+        """End an exchange whose body was read to its end; False: closing its stream must."""
+        return self._connection.end_nowait()
+
     def is_idle(self) -> bool:
         """Whether the last exchange ended properly and left the connection open."""
         return self._connection.is_idle()
@@ -175,14 +183,13 @@ class IdleConnections:
         await transport.aclose()
         return None
 
-    async def put(self, transport: OriginTransport) -> None:
-        """Keep a connection for later; a second one to the same endpoint is closed."""
-        if transport.endpoint in self._idle:
-            await transport.aclose()
-            return
+    def put(self, transport: OriginTransport) -> bool:
+        """Keep a connection for later; False: there is one to the same endpoint already."""
+        if self._idle.setdefault(transport.endpoint, transport) is not transport:
+            return False
         transport.wire.progress = None
         transport.idle_since = trio.current_time()
-        self._idle[transport.endpoint] = transport
+        return True
 
     async def evict(self, count: int) -> None:
         """Close the connections that have been idle for longest."""
@@ -190,11 +197,15 @@ class IdleConnections:
             _, transport = self._idle.popitem(last=False)
             await transport.aclose()
 
+    def are_overdue(self, now: float) -> bool:
+        """Whether any connection has been idle for too long at a time (trio clock)."""
+        return bool(self._idle) and next(iter(self._idle.values())).idle_since < now - self._idle_s
+
     async def sweep(self) -> int:
         """Close connections that have been idle for too long and return how many."""
-        before = trio.current_time() - self._idle_s
+        now = trio.current_time()
         closed = 0
-        while self._idle and next(iter(self._idle.values())).idle_since < before:
+        while self.are_overdue(now):
             await self.evict(1)
             closed += 1
         return closed

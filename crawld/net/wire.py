@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpcore
 import trio
 
 from crawld.core.page import Failure
-from crawld.core.value_type import value_type
 from crawld.net.address import BLOCKED_PORTS, refusal
 from crawld.net.arrival import AllArrived, ArrivalWatch
 from crawld.net.errors import FetchError, NoFilesError, connect_error
@@ -29,8 +28,7 @@ from crawld.net.tls import certificate_names, explain_tls, offer_protocols, tls_
 MAX_DIALED = 4
 
 
-@value_type
-class Endpoint:
+class Endpoint(NamedTuple):
     """The target and permissions of a connection; connections are shared within one endpoint only.
 
     Attributes:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 TAIL_BYTES: Final = 32_768
@@ -43,6 +44,7 @@ def latest_arrival(
     return arrived_at if sent_at <= arrived_at else None
 
 
+@lru_cache(maxsize=64)
 def _is_of_one_request(cache_control: str) -> bool:
     """Whether a response forbids caches to answer others with it."""
     directives = {each.strip().lower() for each in cache_control.split(",")}

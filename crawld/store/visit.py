@@ -180,7 +180,7 @@ class RecordResult:
 
 _OLD: Final = f"""
 SELECT state, site_id, host_id, origin_id, requisite, host, {removal.IS_REMOVED},
-       {tombstone.ANY_EXISTS}, digest, page.change_count, version_id, absent
+       {tombstone.ANY_EXISTS}, digest, page.change_count, version_id, absent, {hint_answer.ANY_HINT}
 FROM page JOIN host USING (host_id) WHERE page_id = ?
 """
 
@@ -205,10 +205,10 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
     if old is None:
         return RecordResult(None, None, [])
     state, site_id, host_id, origin_id, is_requisite, host, is_removed = old[:7]
-    held, before = old[8], _Before(site_id, host_id, *old[9:])
+    held, before = old[8], _Before(site_id, host_id, *old[9:12])
     times = VisitTimes.of(visit.visited_at, visit.duration_s)
     version_id = yield from _store_copy(connection, visit, before)
-    # A release takes the digest of the copy that the visit compared the page with.
+    # A release takes the digest of the copy that the page was compared with.
     lost_copy = visit.outcome in _SAME and held is None and before.version_id is not None
     released = lost_copy or (visit.unread and not quarantine.holds_page(connection, visit.page_id))
     if released:
@@ -234,7 +234,7 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
         redirect.set_vanishing(connection, host_id, visit.visited_at if visit.vanishing else None)
     if visit.refusals:
         yield from refusal.record_in_parts(connection, visit.refusals)
-    first = visit.outcome if state == PageState.DISCOVERED else None
+    first = visit.outcome if old[12] and state == PageState.DISCOVERED else None
     judged = (visit.page_id, times, visit.hint_judgement)
     quiet = hint_answer.record_visit(connection, *judged, first=first)
     quiet_site_id = site_id if quiet and not is_requisite else None

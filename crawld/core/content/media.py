@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from functools import lru_cache
 
 from charset_normalizer import from_bytes
 
@@ -42,6 +43,8 @@ BINARY = "application/octet-stream"
 
 SNIFF_BYTES = 1445
 """Bytes used to detect the type: the resource header of the WHATWG standard."""
+
+_CACHED_HEADS = 64
 
 _META_BYTES = 1024
 _DETECT_BYTES = 4096
@@ -137,8 +140,16 @@ def charset_parameter(content_type: str | None) -> str | None:
 
 
 def sniff(declared: str | None, head: bytes) -> str:
-    """Return the media type of a body by the rules above, from its first `SNIFF_BYTES`."""
-    believed, head = media_type(declared), head[:SNIFF_BYTES]
+    """Return the media type of a body by the rules above, from its first `SNIFF_BYTES`.
+
+    Several steps of one visit ask for it.
+    """
+    return _sniffed(declared, bytes(head[:SNIFF_BYTES]))
+
+
+@lru_cache(maxsize=_CACHED_HEADS)
+def _sniffed(declared: str | None, head: bytes) -> str:
+    believed = media_type(declared)
     if signature := _signature(head):
         precise = signature in _CONTAINERS and _names_binary(believed)
         return believed if precise else signature

@@ -8,7 +8,7 @@ read. CSS within the page is read too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from crawld.core.content.html import MAX_LINKS, ParsedPage
 from crawld.core.content.references import PRELOADED, PRELOADS, RELS, css_references
@@ -41,6 +41,18 @@ _ATTRIBUTES = {
     "feimage": ("href", "xlink:href"),
     "use": ("href", "xlink:href"),
 }
+
+
+class Needs(NamedTuple):
+    """Which requisites of a page or a style sheet are wanted.
+
+    Attributes:
+        most: how many at most.
+        media: whether audio and video are among them.
+    """
+
+    most: int
+    media: bool = False
 
 
 def page_requisites(page: ParsedPage, *, include_media: bool = False) -> list[str]:

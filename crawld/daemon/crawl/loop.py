@@ -19,7 +19,6 @@ import trio
 
 from crawld.core.robots import Robots
 from crawld.core.turn_order import Lane
-from crawld.core.url import split_url
 from crawld.daemon.analyser import Analyser
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.page_profiles import PageProfiles
@@ -203,7 +202,7 @@ class Crawl:
                 return
             if self._selection.defer(host, task):
                 continue
-            page, origin = task.page, split_url(task.page.url).origin
+            page, origin = task.page, task.page.origin
             robots = await self.robots.fresh(origin)
             if robots is None:
                 task.queue.put_back(page.page_id)

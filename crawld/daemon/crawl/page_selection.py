@@ -57,9 +57,10 @@ class PageSelection:
     async def take(self, host: HostState) -> PageTask | None:
         """Take the next page in scope, or None; leave out the others until the scopes change."""
         state = self._state
-        slices = LoopSlices()
+        slices: LoopSlices | None = None  # most turns take the first page
         for _ in range(MAX_SKIPPED):
-            await slices.pause()
+            if slices is not None:
+                await slices.pause()
             await self._refill(host)
             share = state.settings.requisite_share
             taken = host.take(self._clock.now(), state.active, requisite_share=share)
@@ -69,12 +70,14 @@ class PageSelection:
             page = self._database.look_up(page_rows.for_visit, page_id)
             site = state.sites.get(queue.site_id)
             if page is not None and page.requisite != queue.requisites:
+                slices = slices or LoopSlices()
                 # A page that became a requisite waits in the queue of requisites.
                 queue.drop(page_id)
                 queue.mark_recorded(page_id)
                 continue
             if page is not None and site is not None and state.in_scope(page, site):
                 return PageTask(queue, page, site)
+            slices = slices or LoopSlices()
             heir = state.heir(page) if page is not None else None
             if page is not None and heir is not None:
                 await hand_over(state, self._database, page, heir)
@@ -98,7 +101,7 @@ class PageSelection:
 
         Pages of the host's other origins are still visited.
         """
-        closed_until = self._robots.closed_until(split_url(task.page.url).origin)
+        closed_until = self._robots.closed_until(task.page.origin)
         if closed_until <= trio.current_time():
             return False
         if len(task.queue.ahead.held) < MAX_DEFERRED:

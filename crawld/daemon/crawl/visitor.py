@@ -262,21 +262,24 @@ class Visitor:
         now = self._clock.now()
         # Also if it was released meanwhile: then another visit reads it.
         readable = held is None
-        comparison = None
+        begin = partial(
+            begin_visit,
+            page,
+            response,
+            mode=mode,
+            analyser=self._analyser,
+            form=form.key(page.url),
+            readable=readable,
+            now=now,
+        )
+        if isinstance(response, FetchFailure) or response.status == 304:
+            return await begin(comparison=None)
         # What was fetched is recorded, even when everything else is cancelled.
         with trio.CancelScope(shield=True):
+            comparison = None
             if readable:
                 comparison = await self._learning.compare(page, site, response, mode)
-            visit = await begin_visit(
-                page,
-                response,
-                mode=mode,
-                comparison=comparison,
-                analyser=self._analyser,
-                form=form.key(page.url),
-                readable=readable,
-                now=now,
-            )
+            visit = await begin(comparison=comparison)
             if visit.has_more:
                 admission, analyser = self._state.admission, self._analyser
                 if page.requisite:

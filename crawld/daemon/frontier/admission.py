@@ -64,33 +64,37 @@ Key = TypeVar("Key", int, tuple[int, str])
 
 
 class RecentUrls(Generic[Key]):
-    """A bounded set of recent keys, in two generations."""
+    """A bounded set of recent keys, in two generations.
 
-    __slots__ = ("_generation", "_old", "_young")
+    Attributes:
+        young, old: the generations; a loop over all links of a page asks them itself.
+    """
+
+    __slots__ = ("_generation", "old", "young")
 
     def __init__(self, generation: int = GENERATION) -> None:
         self._generation = generation
-        self._young: set[Key] = set()
-        self._old: set[Key] = set()
+        self.young: set[Key] = set()
+        self.old: set[Key] = set()
 
     def __contains__(self, key: Key) -> bool:
-        return key in self._young or key in self._old
+        return key in self.young or key in self.old
 
     def has_either(self, one: Key, other: Key) -> bool:
         """Return whether one of two keys is in the set: one call of two, for each link."""
-        young, old = self._young, self._old
+        young, old = self.young, self.old
         return one in young or one in old or other in young or other in old
 
     def add(self, key: Key) -> None:
         """Add a key; the older generation is dropped when the younger is full."""
-        self._young.add(key)
-        if len(self._young) >= self._generation:
-            self._old, self._young = self._young, set()
+        self.young.add(key)
+        if len(self.young) >= self._generation:
+            self.old, self.young = self.young, set()
 
     def discard(self, key: Key) -> None:
         """Forget a key."""
-        self._young.discard(key)
-        self._old.discard(key)
+        self.young.discard(key)
+        self.old.discard(key)
 
 
 @value_type
@@ -172,7 +176,7 @@ class Admission:
             for url in site.spelled(part):
                 name = site.site_id, url
                 # Seeds are few, and are judged even if a page has named them.
-                if name in named_again and not source.seed:
+                if (name in named_again.young or name in named_again.old) and not source.seed:
                     continue
                 hashed = url_hash(url)
                 key = hashed ^ site.site_id

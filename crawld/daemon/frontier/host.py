@@ -265,7 +265,10 @@ class HostState:
         visit on suspicion would delay the reports of edits by a whole turn. A turn at the time of
         the poll is left to it in any case.
         """
-        poll_at, turn_at = self.poll_at, max(at, self.slot.next_at, trio.current_time())
+        poll_at = self.poll_at
+        if poll_at == -math.inf:
+            return at
+        turn_at = max(at, self.slot.next_at, trio.current_time())
         if poll_at <= turn_at < poll_at + POLL_ROOM_S:
             return poll_at + POLL_ROOM_S  # both are due now, as at the end of a Retry-After
         if not at < poll_at:

@@ -49,6 +49,8 @@ RELIABLE_TRUST = 0.5
 MAX_IDLE_S = 300.0
 """A policy that selects nothing is asked again after this time at the latest."""
 
+DueTimes = tuple[float, float, float, float]
+
 
 class PageQueue(OrderedPages):
     """The pages of one site on one host.
@@ -166,7 +168,7 @@ class PageQueue(OrderedPages):
         self._wake_rested(now)
         return min(self._due_times(now))
 
-    def _due_times(self, now: float) -> tuple[float, float, float, float]:
+    def _due_times(self, now: float) -> DueTimes:
         """Return the first due times of `again`, `retries`, `policy`, new requisites; ∞: none."""
         new_at = self.ahead.due_at(now) if self.requisites else math.inf
         return self._again.due_at, self._retries.due_at(now), self._edited_due_at(now), new_at
@@ -193,15 +195,16 @@ class PageQueue(OrderedPages):
     def take(self, now: float) -> int | None:
         """Take the page to visit now, or None."""
         self._wake_rested(now)
-        *others, new_at = self._due_times(now)
+        times = self._due_times(now)
+        *others, new_at = times
         due_at = min(others)
         if new_at < due_at:
             return self.take_new()
         # New requisites wait for those that are stale; new pages share the turns with stale ones.
         if self._balance >= 0 and due_at > AT_ONCE and not (self.requisites and due_at < math.inf):
             new = self.take_new()
-            return self._take_revisit(now) if new is None else new
-        revisit = self._take_revisit(now)
+            return self._take_revisit(now, times) if new is None else new
+        revisit = self._take_revisit(now, times)
         return self.take_new() if revisit is None else revisit
 
     def take_rest(self, now: float) -> int | None:
@@ -250,8 +253,8 @@ class PageQueue(OrderedPages):
         self._balance = max(self._balance - (1.0 - self._discovery_share), -1.0)
         return page
 
-    def _take_revisit(self, now: float) -> int | None:
-        again_at, retry_at, edited_at, _ = self._due_times(now)
+    def _take_revisit(self, now: float, times: DueTimes) -> int | None:
+        again_at, retry_at, edited_at, _ = times
         page, due_at = None, math.inf
         if again_at < math.inf and again_at <= min(retry_at, edited_at):
             page, due_at = self._again.take(), again_at

@@ -16,6 +16,7 @@ from crawld.config.model import Config, FetchConfig
 from crawld.config.site import SiteConfig
 from crawld.config.views import PageViews
 from crawld.core.content.difference import difference
+from crawld.core.content.requisites import Needs
 from crawld.core.hosts import HostPatterns, host_patterns
 from crawld.core.politeness import DelayRules
 from crawld.core.request_profiles import RequestProfile
@@ -50,6 +51,7 @@ class ActiveSite:
         measure: measures the difference of two texts.
         queue: plug-ins that are asked about its pages; None: there are none.
         profiles: ways to ask for its pages; empty: the usual one.
+        needs: which requisites of its pages are mirrored; None: none.
     """
 
     site_id: int
@@ -72,6 +74,7 @@ class ActiveSite:
     measure: Difference = difference
     queue: QueueStage | None = None
     profiles: tuple[RequestProfile, ...] = ()
+    needs: Needs | None = None
 
     @property
     def name(self) -> str:
@@ -249,7 +252,13 @@ def activate(
         measure=parts.supplied.differences.get(site.difference, difference),
         queue=parts.queue_of(site.name),
         profiles=tuple(each.profile() for each in site.profiles),
+        needs=_needs_of(config, site) if site.requisites else None,
     )
+
+
+def _needs_of(config: Config, site: SiteConfig) -> Needs:
+    plays = any(each.startswith(("audio/", "video/")) for each in site.requisite_types)
+    return Needs(config.frontier.max_links_per_page, media=plays)
 
 
 def fetch_limits(fetch: FetchConfig) -> FetchLimits:

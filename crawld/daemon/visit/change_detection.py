@@ -112,6 +112,8 @@ class ChangeDetector:
             compared = await self._first_copy(page, site, readable, body_digest)
         else:
             compared = await self._changed(page, site, readable, body_digest, mode)
+        if readable.pdf is None and compared.digest == body_digest:
+            return compared
         # Of a PDF its text was analysed, but its bytes are what is stored.
         return replace(compared, digest=body_digest, pdf=readable.pdf)
 

@@ -155,7 +155,7 @@ class Visit:
             if self.retry_max_s is not None:
                 wait_s = max(min(wait_s, self.retry_max_s), told_s or 0.0)
             return self.at + wait_s
-        if self.state is PageState.GONE:
+        if not self.judgement.good_copy and self.state is PageState.GONE:
             return self.at + RETIRED_RETRY_S
         if self.judgement.outcome in (Outcome.GONE, Outcome.SOFT_GONE):
             lost = self.page.requisite and not self.first_copy
@@ -257,23 +257,22 @@ async def conclude(
     if comparison is not None and comparison.same:
         judgement = Judgement(Outcome.UNCHANGED, detail=comparison.why_same)
         return replace(visit, judgement=judgement, content=content, admitted=found)
-    tags = tuple(VersionTag(*tag) for tag in verdict.tags)
-    changed = replace(visit, content=content, admitted=found, tags=tags)
-    return await _with_copy(changed, site, content, admission, analyser)
-
-
-async def _with_copy(
-    visit: Visit, site: ActiveSite, content: PageContent, admission: Admission, analyser: Analyser
-) -> Visit:
-    """Return the visit of a changed page with the copy to store, and what it needs to be shown."""
-    page, response, comparison = visit.page, visit.fetched, visit.comparison
-    body = await encoded(page, response, visit.digest, analyser)
-    if comparison is not None and comparison.pdf is not None:
-        body = replace(body, text=encode(comparison.pdf.text.encode()))
+    body = await _copy_of(visit, comparison, analyser)
     needs = None
-    if site.config.requisites and visit.readable:
-        needs = await admit_needed(page, site, response, content, admission, analyser, visit.at)
-    return replace(visit, needs=needs, body=body)
+    if site.needs is not None and visit.readable:
+        needs = await admit_needed(page, site, response, content, admission, analyser, now)
+    tags = tuple(VersionTag(*tag) for tag in verdict.tags)
+    return replace(visit, content=content, admitted=found, tags=tags, needs=needs, body=body)
+
+
+async def _copy_of(
+    visit: Visit, comparison: BodyComparison | None, analyser: Analyser
+) -> EncodedBody:
+    """Return the copy to store of a changed page."""
+    body = await encoded(visit.page, visit.fetched, visit.digest, analyser)
+    if comparison is None or comparison.pdf is None:
+        return body
+    return replace(body, text=encode(comparison.pdf.text.encode()))
 
 
 def _forbidden(content: PageContent, verdict: JoinedVerdict) -> Judgement | None:
@@ -326,12 +325,14 @@ async def admit_needed(
     now: float,
 ) -> Admitted:
     """Admit the requisites of a new copy."""
-    plays = any(each.startswith(("audio/", "video/")) for each in site.config.requisite_types)
-    call = partial(needed_by, most=site.max_links_per_page, include_media=plays)
-    urls = await analyser.read(
-        call, page.url, response, content, url=page.url, bodies=(response.body,)
-    )
-    return await admission.admit_requisites(site, urls, Referrer(page.page_id, page.depth + 1), now)
+    urls = content.needs
+    if urls is None and site.needs is not None:
+        url, body = page.url, response.body
+        urls = await analyser.read(
+            needed_by, url, response, content, site.needs, url=url, bodies=(body,)
+        )
+    source = Referrer(page.page_id, page.depth + 1)
+    return await admission.admit_requisites(site, urls or (), source, now)
 
 
 async def _content(
@@ -350,11 +351,12 @@ async def _content(
         return await analyser.run(
             content_of, url, response, analysis, url=url, size_bytes=0, tags=links
         )
-    page_bytes, most = analyser.memory.page_bytes, site.max_links_per_page
+    page_bytes = analyser.memory.page_bytes
+    call = partial(read_content, max_links=site.max_links_per_page, needs=site.needs)
     if page_bytes is not None and len(body) > page_bytes:
         body = body[:page_bytes]
         response = replace(response, body=body)
-    return await analyser.read(read_content, url, response, most, url=url, bodies=(body,))
+    return await analyser.read(call, url, response, url=url, bodies=(body,))
 
 
 def _response_facts(

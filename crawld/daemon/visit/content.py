@@ -5,7 +5,7 @@ A body that was already analysed for a comparison is not parsed again (`content_
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import field, replace
 from itertools import islice
 
@@ -14,7 +14,7 @@ from crawld.core.content.analysis import Analysis
 from crawld.core.content.documents import FEED_TYPES, PDF
 from crawld.core.content.feed_blocks import feed_title
 from crawld.core.content.parse_limits import MAX_PARSE_BYTES
-from crawld.core.content.requisites import page_requisites, stylesheet_requisites
+from crawld.core.content.requisites import Needs, page_requisites, stylesheet_requisites
 from crawld.core.link_cache import LINKS
 from crawld.core.robots import parse_robots_tags
 from crawld.core.url import canonicalize, split_url
@@ -45,6 +45,7 @@ class PageContent:
         noarchive: whether the page asks not to be stored.
         base: the base of its relative URLs, where that is not its own URL.
         shows_url: target of a wiki redirect that was served with status 200.
+        needs: canonical URLs that a browser loads to show it; None: they were not read.
     """
 
     content_type: str
@@ -54,44 +55,51 @@ class PageContent:
     noarchive: bool = False
     base: str | None = None
     shows_url: str | None = None
+    needs: Sequence[str] | None = None
     page: html.ParsedPage | None = field(default=None, repr=False, compare=False)
 
 
-def read_content(url: str, response: FetchResponse, max_links: int) -> PageContent:
-    """Parse a body for its links alone, without cutting blocks: the cheap way for first copies."""
+def read_content(
+    url: str, response: FetchResponse, max_links: int, *, needs: Needs | None = None
+) -> PageContent:
+    """Parse a body for its links alone, without cutting blocks: the cheap way for first copies.
+
+    Args:
+        needs: which requisites of a page to read; None: none.
+    """
     declared = response.header("content-type")
     content_type = media.sniff(declared, response.body[:PREFIX_BYTES])
     if content_type not in HTML_TYPES:
         return _without_page(response, content_type, None)
     decoded = media.decode(response.body, media.charset_parameter(declared))
     page = html.parse(decoded.text, max_links=max_links)
-    return _of_page(url, response, page, content_type, decoded.charset)
+    return _of_page(url, response, page, content_type, decoded.charset, needs)
 
 
 def needed_by(
     url: str,
     response: FetchResponse,
     content: PageContent,
-    *,
-    most: int,
-    include_media: bool = False,
-) -> list[str]:
+    needs: Needs,
+) -> Sequence[str]:
     """Return the canonical URLs that a browser loads to show a page or a style sheet.
 
     Args:
         response: its body, HTML or CSS; other types need nothing.
-        include_media: whether to include audio and video.
     """
-    hrefs: Iterable[str]
     if content.page is not None:
-        hrefs = page_requisites(content.page, include_media=include_media)
-    elif content.content_type == CSS:
-        declared = media.charset_parameter(response.header("content-type"))
-        text = media.decode(response.body[:MAX_PARSE_BYTES], declared).text
-        hrefs = dict.fromkeys(stylesheet_requisites(text))
-    else:
+        return _needed_by_page(content.page, content.base or url, needs)
+    if content.content_type != CSS:
         return []
-    return LINKS.resolve(content.base or url, islice(hrefs, most))
+    declared = media.charset_parameter(response.header("content-type"))
+    text = media.decode(response.body[:MAX_PARSE_BYTES], declared).text
+    hrefs = dict.fromkeys(stylesheet_requisites(text))
+    return LINKS.resolve(url, islice(hrefs, needs.most))
+
+
+def _needed_by_page(page: html.ParsedPage, base: str, needs: Needs) -> Sequence[str]:
+    hrefs = page_requisites(page, include_media=needs.media)
+    return LINKS.resolve(base, islice(hrefs, needs.most))
 
 
 def content_of(url: str, response: FetchResponse, analysis: Analysis) -> PageContent:
@@ -123,7 +131,12 @@ def _without_page(response: FetchResponse, content_type: str, charset: str | Non
 
 
 def _of_page(
-    url: str, response: FetchResponse, page: html.ParsedPage, content_type: str, charset: str
+    url: str,
+    response: FetchResponse,
+    page: html.ParsedPage,
+    content_type: str,
+    charset: str,
+    needs: Needs | None = None,
 ) -> PageContent:
     tags = parse_robots_tags([response.header("x-robots-tag") or ""], PRODUCT)
     links = (*page.links, page.refresh) if page.refresh else page.links
@@ -139,6 +152,7 @@ def _of_page(
         noarchive=tags.noarchive or "noarchive" in page.robots,
         base=base,
         shows_url=_shown_by(page, url),
+        needs=None if needs is None else _needed_by_page(page, base or url, needs),
         page=page,
     )
 

@@ -11,7 +11,7 @@ from crawld.core.content.media import sniff
 from crawld.core.value_type import value_type
 from crawld.daemon.analyser import LONG_BYTES, Analyser, weight_of
 from crawld.daemon.frontier.site import ActiveSite
-from crawld.net.exchange import FetchResponse
+from crawld.net.exchange import PREFIX_BYTES, FetchResponse
 from crawld.pdf_text import PdfError, PdfText, extract_pdf
 
 log = structlog.get_logger(__name__)
@@ -45,7 +45,7 @@ async def readable_body(
         AnalysisDroppedError: within a visit, the daemon stops.
     """
     declared = response.header("content-type")
-    kind = sniff(declared, response.body)
+    kind = sniff(declared, response.body[:PREFIX_BYTES])
     if kind == PDF and site.stores(PDF) and not response.cut:
         pdf = await _read_pdf(response.body, url, analyser)
         if pdf is not None:

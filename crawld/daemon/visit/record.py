@@ -53,7 +53,9 @@ def model_after(visit: Visit, changed_at: float | None) -> PageModel:
         visit: a visit that shows the present state of the page.
         changed_at: when the page last changed, as a trusted server states; None: not known.
     """
-    return _model_after(visit.page, visit.at, _found_changed(visit), changed_at)
+    return _model_after(
+        _model_of(visit.page), visit.page, visit.at, _found_changed(visit), changed_at
+    )
 
 
 def _found_changed(visit: Visit) -> bool:
@@ -61,8 +63,9 @@ def _found_changed(visit: Visit) -> bool:
     return changed and not visit.first_copy
 
 
-def _model_after(page: PageRecord, at: float, changed: bool, changed_at: float | None) -> PageModel:
-    model = _model_of(page)
+def _model_after(
+    model: PageModel, page: PageRecord, at: float, changed: bool, changed_at: float | None
+) -> PageModel:
     known = changed and _is_in_history(page, model)
     interval_s = max(at - model.last_visit_at, 0.0) if model.visits else 0.0
     # The exact history holds this change already: the visit only shows no change since.
@@ -97,10 +100,13 @@ def observation_of(visit: Visit, feedback: VisitFeedback, model: bytes | None) -
 _DISAPPEARED = (Outcome.GONE, Outcome.SOFT_GONE, Outcome.MOVED)
 
 
-def hint_judgement_of(visit: Visit, sources: tuple[int, ...] | None) -> HintJudgement | None:
+def hint_judgement_of(
+    visit: Visit, sources: tuple[int, ...] | None, model: PageModel
+) -> HintJudgement | None:
     """Judge the hints of a page by a visit; None if the visit is no evidence.
 
     Args:
+        model: of the page before the visit.
         sources: numbers of the hint sources that cover its site and host; None: there is none.
     """
     outcome, page = visit.judgement.outcome, visit.page
@@ -120,8 +126,7 @@ def hint_judgement_of(visit: Visit, sources: tuple[int, ...] | None) -> HintJudg
     if page.requisite and sources is not None:
         # Sources report pages, not what pages are shown with: they miss nothing there.
         sources = ()
-    rate = _model_of(page).rate
-    expected = -math.expm1(-rate * max(visit.at - page.last_visit_at, 0.0))
+    expected = -math.expm1(-model.rate * max(visit.at - page.last_visit_at, 0.0))
     return HintJudgement(sources, page.last_visit_at, changed, expected)
 
 
@@ -154,7 +159,8 @@ def record_of(
     fetched = response if isinstance(response, FetchResponse) else None
     comparison = visit.comparison
     analysis = comparison.analysis if comparison else None
-    good = judgement.good_copy
+    good, model = judgement.good_copy, _model_of(visit.page)
+    hint_judgement = hint_judgement_of(visit, sources, model)
     return VisitRecord(
         page_id=visit.page.page_id,
         visited_at=visit.at,
@@ -178,7 +184,7 @@ def record_of(
         sketch=analysis.sketch if analysis and good else None,
         difference=comparison.difference if comparison and good else None,
         change_streak=streak_after(visit),
-        model=_record_of_model(visit, feedback) if good else None,
+        model=_record_of_model(visit, feedback, model) if good else None,
         model_before=visit.page.model,
         # Must not hold the visit: a thousand records may wait, and a parsed page takes 0.2 MB.
         remodel=partial(
@@ -199,7 +205,7 @@ def record_of(
         requisites=visit.needs.found if visit.needs else None,
         caps=caps,
         refusals=[*visit.admitted.refusals, *(visit.needs.refusals if visit.needs else ())],
-        hint_judgement=hint_judgement_of(visit, sources),
+        hint_judgement=hint_judgement,
         left_at=visit.page.left_at,
         unread=not visit.readable,
     )
@@ -213,12 +219,14 @@ def _is_renamed(visit: Visit) -> bool:
     return visit.response.status in (200, 301, 308)
 
 
-def _record_of_model(visit: Visit, feedback: VisitFeedback) -> bytes | None:
+def _record_of_model(visit: Visit, feedback: VisitFeedback, model: PageModel) -> bytes | None:
+    """Return the record of the page's model, to which the visit is added; None: it stays."""
     # A requisite has no model: its next visit follows from its age. A variant shows no change, and
     # not that there was none.
     if visit.page.requisite or (visit.variant and visit.judgement.outcome is Outcome.CHANGED):
         return None
-    return model_after(visit, feedback.validators.changed_at).to_bytes()
+    changed_at = feedback.validators.changed_at
+    return _model_after(model, visit.page, visit.at, _found_changed(visit), changed_at).to_bytes()
 
 
 def _remodelled(
@@ -230,7 +238,7 @@ def _remodelled(
     exact_until: float | None,
 ) -> bytes:
     since = page._replace(model=model, exact_until=exact_until)
-    return _model_after(since, at, changed, changed_at).to_bytes()
+    return _model_after(_model_of(since), since, at, changed, changed_at).to_bytes()
 
 
 def _stored_answer(visit: Visit) -> StoredResponse | None:

@@ -47,6 +47,9 @@ log = structlog.get_logger(__name__)
 MAX_SUSPECTS: Final = 1000
 """Origins that may wait for a probe; pages of further ones are not suspected."""
 
+MAX_PROBES: Final = 4_096
+"""Origins whose last probe, or that there was none, is in memory: 0.3 KB each."""
+
 GONE: Final = (Outcome.GONE, Outcome.SOFT_GONE)
 
 
@@ -67,6 +70,7 @@ class Soft404Check:
         self._clock = clock
         self._analyser = analyser
         self._suspects: dict[str, str] = {}
+        self._probes: dict[int, Soft404Probe | None] = {}
 
     async def judge(self, visit: Visit, site: ActiveSite) -> Visit | None:
         """Judge a visit again by the probe of its origin and the state of its host.
@@ -86,7 +90,7 @@ class Soft404Check:
 
     async def _compare_with_probe(self, visit: Visit) -> Visit | None:
         page = visit.page
-        probe = self._database.look_up(probe_rows.get, page.origin_id)
+        probe = self._probe_before(page.origin_id)
         suspect = _is_suspect(visit)
         if probe is None or (suspect and visit.at - probe.at > PROBE_MAX_AGE_S):
             origin = split_url(page.url).origin
@@ -104,6 +108,18 @@ class Soft404Check:
             Outcome.SOFT_GONE, detail="same answer as for a path that never existed"
         )
         return replace(visit, judgement=judgement, needs=None, digest=None, body=None)
+
+    def _probe_before(self, origin_id: int) -> Soft404Probe | None:
+        """Return the last probe of an origin, None if there was none."""
+        if origin_id not in self._probes:
+            if len(self._probes) >= MAX_PROBES:
+                self._probes.clear()
+            self._probes[origin_id] = self._database.look_up(probe_rows.get, origin_id)
+        return self._probes[origin_id]
+
+    async def _keep(self, origin: str, probe: Soft404Probe, status: int | None) -> None:
+        await self._database.write(probe_rows.put, origin, probe, status)
+        self._probes.clear()
 
     def _check_host(self, visit: Visit, site: ActiveSite) -> Visit:
         """Confirm a gone page by its wiki's deletion log; keep it if its host loses too many."""
@@ -138,9 +154,7 @@ class Soft404Check:
         origin = split_url(url).origin
         if not robots.allowed(url):
             self._suspects.pop(origin, None)
-            await self._database.write(
-                probe_rows.put, origin, Soft404Probe(self._clock.now()), None
-            )
+            await self._keep(origin, Soft404Probe(self._clock.now()), None)
             return
         request = FetchRequest(
             url=url,
@@ -162,7 +176,7 @@ class Soft404Check:
         update = host.update(None if response.sent_at is None else now, response.address)
         await self._database.write(host_rows.record_request, host.host_id, update)
         probe = await self._probe_of(response, url, now)
-        await self._database.write(probe_rows.put, origin, probe, response.status)
+        await self._keep(origin, probe, response.status)
         log.info("soft_404_probed", origin=origin, status=response.status)
 
     async def _probe_of(

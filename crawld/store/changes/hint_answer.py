@@ -73,7 +73,7 @@ def record_visit(
 
     Args:
         judgement: None: the visit is no evidence.
-        first: outcome of the first visit of a page; None: it had been visited before.
+        first: outcome of the first visit of a page that has hints; None: it is another.
 
     Returns:
         Whether the visit is evidence, and no source had reported the page.
@@ -182,6 +182,9 @@ class _Hint(NamedTuple):
     def _is_after_clock_reset(self, seen: VisitTimes) -> bool:
         return self.heard_at > seen.at + CLOCK_S
 
+
+ANY_HINT: Final = "EXISTS (SELECT 1 FROM hint WHERE hint.page_id = page.page_id)"
+"""Whether a page of a query has hints."""
 
 _DELETE: Final = "DELETE FROM hint WHERE page_id = ? AND hint_source_id = ?"
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from crawld.core.change.section import section_of
-from crawld.core.page import Failure, Grace, Outcome, PageState
+from crawld.core.page import NO_GRACE, Failure, Grace, Outcome, PageState
 from crawld.core.url import split_url, target_of, url_keys
 from crawld.store.changes import model
 from crawld.store.frontier import packed_list, page_counts, page_name
@@ -105,7 +105,7 @@ def _record(row: tuple[Any, ...]) -> PageRecord:
     values[7] = PageState(row[7])
     values[9] = bool(row[9])
     values[16] = Outcome(row[16]) if row[16] is not None else None
-    values[21:23] = [Grace(row[21], row[22] or 0.0)]
+    values[21:23] = [Grace(row[21], row[22] or 0.0) if row[21] else NO_GRACE]
     values[-3] = bool(row[-3])
     return PageRecord(*values)
 

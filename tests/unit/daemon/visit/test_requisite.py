@@ -2,6 +2,7 @@
 
 import pytest
 
+from crawld.core.content.requisites import Needs
 from crawld.core.robots import Robots
 from crawld.daemon.frontier.admission import Admission, Referrer
 from crawld.daemon.visit.content import needed_by, read_content
@@ -39,9 +40,14 @@ def make_response(body, content_type="text/html"):
     )
 
 
-def requisites(url, body, content_type="text/html", **more):
+def requisites(url, body, content_type="text/html", *, media=False):
     response = make_response(body, content_type)
-    return needed_by(url, response, read_content(url, response, 100), most=100, **more)
+    needs = Needs(100, media)
+    found = needed_by(url, response, read_content(url, response, 100), needs)
+    at_once = read_content(url, response, 100, needs=needs).needs
+    assert at_once is None or at_once == found
+    assert (at_once is None) == (content_type != "text/html")
+    return found
 
 
 def test_a_page_needs_what_it_displays():
@@ -49,7 +55,7 @@ def test_a_page_needs_what_it_displays():
     names += ["d.png", "v.png"]
     urls = requisites(HOME, PAGE)
     assert sorted(urls) == sorted(f"http://a.test/base/{name}" for name in names)
-    assert "http://a.test/base/v.mp4" in requisites(HOME, PAGE, include_media=True)
+    assert "http://a.test/base/v.mp4" in requisites(HOME, PAGE, media=True)
 
 
 def test_a_style_sheet_needs_the_urls_it_names():
