@@ -40,11 +40,10 @@ def test_the_forecast_is_near_the_year_that_follows(name, year, past_changes, bu
     rows = compare(held_out_year(name, year, past_changes), budgets, (None,))
     assert len(rows) == 2 * len(budgets)
     for row in rows:
-        known_rate = row["changes"] == "as in the year"
         off = {
             kind: row[kind] - row["simulated"] for kind in ("forecast", "model alone", "Poisson")
         }
-        assert abs(off["forecast"]) < (0.06 if known_rate else 0.045)
+        assert abs(off["forecast"]) < 0.045
         assert off["model alone"] > off["Poisson"] + 0.02
         assert off["Poisson"] < -0.02
 
