@@ -170,8 +170,8 @@ BUGS: Final = (
     _bug(
         "a connection kept to an address that its host has left",
         "crawld/net/fetcher.py",
-        "                return address in await self._resolver.resolve(host)\n",
-        "                return bool(await self._resolver.resolve(host))\n",
+        "            return address in await self._resolver.resolve(host)\n",
+        "            return bool(await self._resolver.resolve(host))\n",
         "address_delay",
         can_show=_moves_between_addresses,
     ),

@@ -93,7 +93,7 @@ def test_the_view_fits_a_terminal_and_its_commands_and_addresses_work(
     assert "demo" in ended.stdout
     subprocess.run(pause, shell=True, check=True, capture_output=True)
     # The line of the state is drawn before the commands: the view is complete with its last table.
-    terminal.wait_for(r"PAUSED: nothing is fetched(.*\n)+visit .*\n.*/wiki/")
+    terminal.wait_for(r"PAUSED: nothing is fetched(.*\n)+visit .*\n(.*\n){0,9}.*/wiki/")
     subprocess.run(commands()[-1], shell=True, check=True, capture_output=True)
     terminal.wait_for(r"^Ctrl-C", re.MULTILINE)
 

@@ -75,11 +75,16 @@ def test_more_budget_is_fresher_and_uniform_beats_random():
     assert uniform[1] > run(case, Task("random", 0.4))["freshness"]
 
 
-def test_index_is_never_far_below_uniform():
-    case = scenario(pages=30, seed=3)
-    for budget in (0.05, 0.2, 0.8):
-        index = run(case, Task("index", budget))["freshness"]
-        assert index >= run(case, Task("uniform", budget))["freshness"] - 0.003
+@pytest.mark.parametrize(("budget", "least"), [(0.05, 0.01), (0.2, 0.005), (0.8, 0.001)])
+def test_index_is_above_uniform_on_small_sites(budget, least):
+    """On one site of 30 pages chance moves the margin by .01; over 24 its mean is .025 at .05."""
+    cases = [scenario(pages=30, seed=seed) for seed in range(1, 6)]
+    margins = [
+        run(case, Task("index", budget))["freshness"]
+        - run(case, Task("uniform", budget))["freshness"]
+        for case in cases
+    ]
+    assert np.mean(margins) > least
 
 
 def wiki_with_robot(seed, pages=600, runs=12):
