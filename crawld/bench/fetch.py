@@ -46,7 +46,7 @@ class FetchSize:
 FULL = FetchSize(3, 200, jitter.JitterLoad(), start.DatabaseSize())
 QUICK = FetchSize(
     1,
-    3,
+    1,
     jitter.JitterLoad(hosts=50, delay_s=1.0, warm_up_s=2.0, window_s=4.0),
     start.DatabaseSize(pages=2_000, hosts=20),
 )

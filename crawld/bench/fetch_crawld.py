@@ -32,7 +32,8 @@ def warm_up(web: ServedSite) -> None:
     directory = web.new_directory("warm-up")
     database = ["--db", str(crawld_process.database_path(directory))]
     seed = web.tree.seeds(web.port)[0]
-    command = crawld_process.command("mirror", seed, *database, "--max-pages", "1", "--once")
+    options = ["--delay", "0", "--max-pages", "1", "--once"]
+    command = crawld_process.command("mirror", seed, *database, *options)
     measure_run(command, directory, limit_s=_LIMIT_S)
 
 
