@@ -407,5 +407,5 @@ async def test_hosts_in_back_off_are_forgotten_when_the_poller_runs_again(start_
         async with trio.open_nursery() as nursery:
             nursery.start_soon(poller.run)
             await until(lambda: not poller._slowed, what="a new run")
-            await wait_all_tasks_blocked(0.01)
+            await wait_all_tasks_blocked()
             nursery.cancel_scope.cancel()
