@@ -17,18 +17,22 @@ import trio
 from crawld.universe.jumping_clock import JumpingClock
 
 SPIN_CPU_S: Final = 15.0
-"""CPU seconds without a step of the clock; the longest pass of a universe takes less than one."""
+"""CPU seconds without a step of the clock."""
+
+SPIN_READS: Final = 1_000
+"""Readings of the clock meanwhile; one long pass, such as a check of a large file, has few."""
 
 
 @contextmanager
 def spins_watched(clock: JumpingClock, found: Callable[[], None]) -> Iterator[None]:
     """Call `found` in the run of trio inside, between two steps, while the clock stands still."""
-    last_s = -1.0
+    last_s, last_reads = -1.0, 0
 
     def look(_signal: int, _frame: FrameType | None) -> None:
-        nonlocal last_s
+        nonlocal last_s, last_reads
         before_s, last_s = last_s, clock.current_time()
-        if before_s == last_s:
+        before_reads, last_reads = last_reads, clock.reads
+        if before_s == last_s and last_reads > before_reads + SPIN_READS:
             trio.lowlevel.current_trio_token().run_sync_soon(found)
 
     before = signal.signal(signal.SIGVTALRM, look)

@@ -1,5 +1,6 @@
 """A daemon that goes on without a pause is found: its world would never end."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from crawld.daemon.crawl.visitor import Visitor
 from crawld.daemon.frontier.host import HostState
 from crawld.universe import spin_watch
+from crawld.universe.file_audit import FileAudit
 from crawld.universe.plan import NameEdition, NameFault, UniversePlan
 from crawld.universe.run_universe import run_universe
 from tests.universe.plans import plain_host
@@ -53,3 +55,17 @@ def test_a_retry_without_a_pause_is_found(broken, monkeypatch):
     monkeypatch.setattr(Visitor, "visit", noted)
     monkeypatch.setattr(HostState, "rest_from", rest)
     assert "daemon_spins" in broken()
+
+
+def test_one_long_step_is_no_spin(broken, monkeypatch):
+    check = FileAudit.check
+
+    def long_check(audit, path):
+        ends_s = time.process_time() + 4.0 * spin_watch.SPIN_CPU_S
+        while time.process_time() < ends_s:
+            pass
+        check(audit, path)
+
+    monkeypatch.setattr(spin_watch, "SPIN_CPU_S", 0.5)
+    monkeypatch.setattr(FileAudit, "check", long_check)
+    assert broken() == set()
