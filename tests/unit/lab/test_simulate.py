@@ -75,8 +75,11 @@ def test_more_budget_is_fresher_and_uniform_beats_random():
     assert uniform[1] > run(case, Task("random", 0.4))["freshness"]
 
 
-@pytest.mark.parametrize(("budget", "least"), [(0.05, 0.01), (0.2, 0.005), (0.8, 0.001)])
-def test_index_is_above_uniform_on_small_sites(budget, least):
+@pytest.mark.parametrize(
+    ("budget", "mean", "least"),
+    [(0.05, 0.01, -0.02), (0.2, 0.005, -0.003), (0.8, 0.001, -0.003)],
+)
+def test_index_is_above_uniform_on_small_sites(budget, mean, least):
     """On one site of 30 pages chance moves the margin by .01; over 24 its mean is .025 at .05."""
     cases = [scenario(pages=30, seed=seed) for seed in range(1, 6)]
     margins = [
@@ -84,7 +87,8 @@ def test_index_is_above_uniform_on_small_sites(budget, least):
         - run(case, Task("uniform", budget))["freshness"]
         for case in cases
     ]
-    assert np.mean(margins) > least
+    assert np.mean(margins) > mean
+    assert min(margins) >= least
 
 
 def wiki_with_robot(seed, pages=600, runs=12):
