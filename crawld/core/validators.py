@@ -31,6 +31,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
+from statistics import median
 from struct import Struct, error
 
 from crawld.core.politeness import parse_http_date
@@ -203,10 +204,7 @@ class ValidatorTrust:
     @property
     def skew_s(self) -> float:
         """Clock of the server minus ours, seconds; 0 if not known or below the noise."""
-        ordered, middle = sorted(self.skews), len(self.skews) // 2
-        if not ordered:
-            return 0.0
-        skew_s = (ordered[middle] + ordered[-1 - middle]) / 2
+        skew_s = median(self.skews) if self.skews else 0.0
         return skew_s if abs(skew_s) > SKEW_NOISE_S else 0.0
 
     def conditions(self, held: Validators) -> Validators:

@@ -182,9 +182,7 @@ class Visitor:
         held = self._quarantine.step_of_page(page.page_id, page.url)
         url = responder.url(page)
         response = await self._requests.send(responder.host, page, site, mode, url, held, form)
-        if self._connectivity.is_our_fault(response):
-            # Without its delay the host would ask again at once, while a failed lookup is kept.
-            responder.host.rest_from(response.arrived_at)
+        if self._is_our_fault(responder.host, response):
             task.queue.put_back(page.page_id)
             return None
         if use is not None and held is None and not mode.variant:
@@ -212,6 +210,16 @@ class Visitor:
         feedback = self._learning.learn(judged)
         return self._record(task, responder, judged, feedback, sources)
 
+    def _is_our_fault(self, host: HostState, response: FetchResponse | FetchFailure) -> bool:
+        """Whether a fetch says nothing about its host, whose delay begins nevertheless.
+
+        Without it the host would be asked again at once, while a failed lookup is kept.
+        """
+        is_ours = self._connectivity.is_our_fault(response)
+        if is_ours:
+            host.rest_from(response.arrived_at)
+        return is_ours
+
     def _wants_spelling(
         self, page: PageRecord, responder: Responder, response: FetchResponse | FetchFailure
     ) -> bool:
@@ -232,8 +240,7 @@ class Visitor:
         form = self._requests.form_of_copy(page, site)
         mode = self._requests.mode_of(mode, form, page, whole=False)
         response = await self._requests.send(host, page, site, mode, url, held, form)
-        if self._connectivity.is_our_fault(response):
-            host.rest_from(response.arrived_at)
+        if self._is_our_fault(host, response):
             return None
         try:
             with self._analyser.memory.visit():

@@ -1,5 +1,7 @@
 """The full-text index follows the crawl."""
 
+import pytest
+
 from crawld.daemon.jobs.search_index import SearchIndexJob
 from crawld.daemon.visit.kept_texts import KeptTexts
 from crawld.store.versions import search_index
@@ -23,9 +25,22 @@ async def test_new_copies_can_be_found_after_a_run(serve, daemon, mirror, wall):
         assert url in [hit.url for hit in hits]
 
 
-async def test_texts_that_visits_keep_are_those_of_the_stored_copies(
-    serve, daemon, wall, monkeypatch
-):
+@pytest.fixture
+def crawled(serve, daemon, wall):
+    """Return a function that crawls 20 pages, and empties the index so that all copies wait."""
+
+    async def crawl():
+        web = await serve(make_site(), clock=wall)
+        running = await daemon(web.url())
+        await until(lambda: running.crawl.visitor.counts["changed"] == 20)
+        await running.crawl.recorder.drain()
+        await running.database.write(search_index.rebuild)
+        return running, await running.database.read(search_index.next_copies)
+
+    return crawl
+
+
+async def test_texts_that_visits_keep_are_those_of_the_stored_copies(crawled, monkeypatch):
     kept, keep = {}, KeptTexts.keep
 
     def noted(texts, digest, text):
@@ -33,12 +48,7 @@ async def test_texts_that_visits_keep_are_those_of_the_stored_copies(
         keep(texts, digest, text)
 
     monkeypatch.setattr(KeptTexts, "keep", noted)
-    web = await serve(make_site(), clock=wall)
-    running = await daemon(web.url())
-    await until(lambda: running.crawl.visitor.counts["changed"] == 20)
-    await running.crawl.recorder.drain()
-    await running.database.write(search_index.rebuild)
-    found = await running.database.read(search_index.next_copies)
+    running, found = await crawled()
     assert len(found.copies) == 20
     assert {copy.digest for copy in found.copies} == set(kept)
     for copy in found.copies:
@@ -47,13 +57,8 @@ async def test_texts_that_visits_keep_are_those_of_the_stored_copies(
         assert search_index.words_of_text(copy, kept[copy.digest]) == read
 
 
-async def test_a_kept_text_is_indexed_without_reading_its_copy(serve, daemon, mirror, wall):
-    web = await serve(make_site(), clock=wall)
-    running = await daemon(web.url())
-    await until(lambda: running.crawl.visitor.counts["changed"] == 20)
-    await running.crawl.recorder.drain()
-    await running.database.write(search_index.rebuild)
-    found = await running.database.read(search_index.next_copies)
+async def test_a_kept_text_is_indexed_without_reading_its_copy(crawled):
+    running, found = await crawled()
     running.crawl.state.kept_texts.keep(found.copies[7].digest, "quokka")
     assert await SearchIndexJob(running.context).run() == "20 pages indexed"
     hits = await running.database.read(search_index.find, "quokka", limit=30)

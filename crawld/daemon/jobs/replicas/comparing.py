@@ -73,7 +73,7 @@ class _Compared(NamedTuple):
     facts: _Facts
     rows: dict[int, TwinRow]
 
-    def question(self, turn: int) -> tuple[_Compared, _Question] | None:
+    def question(self, turn: int) -> _Question | None:
         """Return what to compare with the next alternate; None: nothing more."""
         row = self.facts.row
         if not row.alternates or turn >= len(row.alternate_ids):
@@ -81,7 +81,7 @@ class _Compared(NamedTuple):
         left = [page for page in self.facts.wanted if self._is_open(page)]
         if not left:
             return None
-        return self, _Question(row.server_id, row.alternate_ids[turn], left, self.facts.elsewhere)
+        return _Question(row.server_id, row.alternate_ids[turn], left, self.facts.elsewhere)
 
     def _is_open(self, page_id: int) -> bool:
         """Whether a page may rest under an alternate.
@@ -137,7 +137,9 @@ class ReplicaComparing(BackgroundWork):
     async def _compare_alternates(self, some: Sequence[_Compared], began_at: float) -> None:
         """Compare pages with those of alternates, the first of each replica first."""
         turn = 0
-        while wanted := [question for one in some if (question := one.question(turn)) is not None]:
+        while wanted := [
+            (one, question) for one in some if (question := one.question(turn)) is not None
+        ]:
             turn += 1
             found = await self._paced.read(_read_alternates, [each for _, each in wanted])
             for (one, _), twins in zip(wanted, found, strict=True):

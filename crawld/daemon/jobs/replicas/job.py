@@ -326,7 +326,10 @@ def _is_stored(decision: Decision, row: ReplicaRow | None) -> bool:
     return row is not None and (
         (row.canonical_id, row.status, row.reason, row.waits_for, row.alternate_ids)
         == (
-            *(decision.canonical_id, decision.status, decision.reason, decision.waits_for),
+            decision.canonical_id,
+            decision.status,
+            decision.reason,
+            decision.waits_for,
             decision.alternates,
         )
     )

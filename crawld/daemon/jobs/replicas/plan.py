@@ -223,12 +223,27 @@ def _decide_in_order(
             elif copy not in asked and group.asks(copy, kept):
                 names = f"{group.profiles[kept].name} and {group.profiles[copy].name}"
                 asked[copy] = Decision.held(copy, kept, f"{names} may have different owners")
-    for copy, kept in left.items():
-        # Its own host rests by now, under one with which it shares nothing.
-        if copy not in found and copy not in keeping and kept not in found:
-            decision = group.decision(copy, kept)
-            found |= {copy: decision} if decision is not None else {}
+    _add_left(found, left, keeping, group)
     return found, asked
+
+
+def _add_left(
+    found: dict[int, Decision], left: Mapping[int, int], keeping: Collection[int], group: _Group
+) -> None:
+    """Decide about hosts whose own host rests by now, under one with which they share nothing.
+
+    Args:
+        found: the decisions on hosts that rest.
+        left: for each host that was to stay, the first other one under which it may rest.
+        keeping: hosts under which others rest.
+        group: decides about pairs.
+    """
+    for copy, kept in left.items():
+        if copy in found or copy in keeping or kept in found:
+            continue
+        decision = group.decision(copy, kept)
+        if decision is not None:
+            found[copy] = decision
 
 
 def _are_branches(profiles: Iterable[HostProfile], declared: Mapping[int, Collection[int]]) -> bool:
