@@ -39,6 +39,10 @@ HOST_DELAYS_S: Final = (5.0, 15.0, 60.0, 300.0)
 MOST_SLOTS: Final = 700
 """Slots of a host in a universe, so that a long one takes as long as a short one."""
 
+STEADY_CHANGES_PER_DAY: Final = 0.15
+"""Of the middle page of a steady site. Its 1,000 pages then have 240 changes a day, as many as
+1,000 articles of the English Wikipedia from its first two years had in 2007 (239 a day)."""
+
 LARGE_DELAY_S: Final = 15.0
 LARGE_BYTES: Final = 120_000
 """At so short a delay, pages of this size reach the lowest limit of bytes that there can be."""
@@ -194,7 +198,7 @@ def steady_plan(
             (RobotsEdition(0.0, "", None),),
             (),
             change_seed=rng.getrandbits(32),
-            changes_per_day=0.5,
+            changes_per_day=STEADY_CHANGES_PER_DAY,
             sitemap=True,
         )
         for number in range(sites)

@@ -165,7 +165,8 @@ class HostPlan:
     Attributes:
         site_seed: of its pages and links; replicas have one.
         change_seed: of its changes; replicas that stay equal have one.
-        changes_per_day: mean number of changes of a page.
+        changes_per_day: of its middle page; rates are log-uniform from a tenth to ten times of it,
+            and a quarter of the pages never change.
         etag, last_modified: how its validators behave; all but RIGHT and ABSENT are lies.
         sitemap: whether it has one. compress: whether it sends gzip.
         page_bytes: about the size of a page.
