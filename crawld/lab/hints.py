@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crawld.core.change.reliability import Reliability, match_hints
+from crawld.core.change.reliability import MatchCounts, Reliability, match_hints
 from crawld.core.revisit.policies import Policy
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.lab.hint_options import HintOptions
@@ -32,35 +32,70 @@ class HintFeed:
         self._changed: list[float] = changed[order].tolist()
         self._arrival: list[float] = [*arrival[order].tolist(), np.inf]
         self._next = 0
-        self._share = hints.poll_share
+        self._options = hints
         self._start = scenario.start
+        self._told_until = -np.inf
         self._pending: dict[int, list[float]] = {}
+        self._visited_at: dict[int, float] = {}
+        self._untold: set[tuple[int, float]] = set()
         self.reliability = Reliability()
 
     def deliver(self, policy: Policy, at: float) -> None:
         """Pass arrived hints to the policy, with the current trust in their source."""
+        self._told_until = self._reported_until(at)
         while self._arrival[self._next] <= at:
             page, changed_at = self._page[self._next], self._changed[self._next]
             if changed_at < self._start:
                 policy.record_hint(page, changed_at)
             else:
-                self._pending.setdefault(page, []).append(changed_at)
+                self._note(page, changed_at)
                 self.reliability.learn_lag(self._arrival[self._next] - changed_at)
                 policy.record_hint(page, changed_at, trust=self.reliability.effective_trust)
             self._next += 1
+        self._settle()
 
-    def record_visit(self, policy: Policy, page: int, changed_at: list[float]) -> None:
-        """Match the changes a visit found with the hints, and update the policy's coverage."""
+    def _reported_until(self, at: float) -> float:
+        """Return the time whose changes the source has reported by now."""
+        if poll_s := self._options.poll_s:
+            at = self._start + poll_s * np.floor((at - self._start) / poll_s)
+        return at - self._options.lag_s
+
+    def _note(self, page: int, changed_at: float) -> None:
+        """Keep a hint until a visit judges it; that of a change already seen is judged at once."""
+        if changed_at > self._visited_at.get(page, -np.inf):
+            self._pending.setdefault(page, []).append(changed_at)
+            return
+        late = (page, changed_at) in self._untold
+        self._untold.discard((page, changed_at))
+        self.reliability.learn_exact(MatchCounts(int(late), int(not late), int(late), 0))
+
+    def _settle(self) -> None:
+        """Count as missed what visits found and the source can no longer report."""
+        missed = [each for each in self._untold if each[1] <= self._told_until]
+        if missed:
+            self._untold.difference_update(missed)
+            self.reliability.learn_exact(MatchCounts(0, 0, 0, len(missed)))
+
+    def record_visit(self, policy: Policy, page: int, changed_at: list[float], at: float) -> None:
+        """Match the changes a visit found with the hints, and update the policy's coverage.
+
+        As in the daemon, a change that its source may still report waits: it is no missed one.
+        """
+        self._visited_at[page] = at
         reported = self._pending.pop(page, [])
         # What happened before the start was told at the start.
-        found = [at for at in changed_at if at >= self._start]
-        self.reliability.learn_exact(match_hints(reported, found, tolerance_s=1.0))
+        found = [each for each in changed_at if each >= self._start]
+        untold = {each for each in found if each > self._told_until}.difference(reported)
+        self._untold.update((page, each) for each in untold)
+        settled = [each for each in found if each not in untold]
+        self.reliability.learn_exact(match_hints(reported, settled, tolerance_s=1.0))
         if isinstance(policy, IndexPolicy):
             policy.set_coverage(self.reliability.effective_missed_share, self.reliability.lag_s())
 
     def takes_slot(self, slot: int) -> bool:
         """Whether a slot is used for polling; polls are evenly spread."""
-        return int((slot + 1) * self._share) > int(slot * self._share)
+        share = self._options.poll_share
+        return int((slot + 1) * share) > int(slot * share)
 
 
 def _draw_hints(

@@ -118,7 +118,7 @@ def _slot_by_slot(scenario: Scenario, task: Task, entrant: Contender, slot_s: fl
         model = None if entrant.models is None else entrant.models[page]
         if model is not None:
             if feed is not None:
-                feed.record_visit(policy, page, found)
+                feed.record_visit(policy, page, found, at)
             model.observe_changes(found, at)
         policy.record_visit(page, at, VisitObservation(bool(found), tuple(found), model))
         if entrant.allocation is not None:

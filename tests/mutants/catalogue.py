@@ -120,6 +120,13 @@ MUTANTS = (
         _SIMULATE_TESTS,
     ),
     Mutant(
+        "the laboratory counts a change as missed whose report is still under way",
+        "crawld/lab/hints.py",
+        "{each for each in found if each > self._told_until}",
+        "set[float]()",
+        _SIMULATE_TESTS,
+    ),
+    Mutant(
         "GREEDY divides by S(a) where it should not, and the reverse",
         _GREEDY,
         "        if self._conditional:\n",
