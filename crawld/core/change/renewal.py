@@ -30,6 +30,8 @@ FIRST_WIDTH_S = 900.0
 WIDTH_RATIO = 4.0
 _FLOOR = 1e-12
 _SELF_CONSISTENT_STEPS = 60
+_CELLS_AT_ONCE = 1 << 20
+"""Cells of renewal functions in memory at once, 50 bytes each."""
 
 
 def exponential_edges(
@@ -215,21 +217,33 @@ def renewal_function(renewal: Renewal, *, horizon: float, points: int = 192) -> 
     first = max(renewal.edges[1] / 16.0, horizon * 1e-9)
     grid = np.concatenate(([0.0], np.geomspace(min(first, horizon / 2), horizon, points - 1)))
     stack = Renewal(renewal.edges, np.atleast_2d(renewal.mass))
-    expected = np.zeros((len(stack.mass), points))
-    steps = np.zeros((len(stack.mass), points - 1))
-    for i in range(1, points):
-        ages = np.broadcast_to(grid[i] - grid[: i + 1], (len(stack.mass), i + 1))
-        alive = stack.integrated_survival(ages)
-        missing = (alive[:, :-1] - alive[:, 1:]) / np.diff(grid[: i + 1])
-        whole = stack.cdf(np.full(len(stack.mass), grid[i]))
-        after = np.einsum("pj,pj->p", steps[:, : i - 1], missing[:, :-1])
-        steps[:, i - 1] = (whole - after) / missing[:, -1]
-        expected[:, i] = expected[:, i - 1] + steps[:, i - 1]
+    at_once = max(_CELLS_AT_ONCE // points**2, 1)
+    expected = np.concatenate(
+        [
+            _expected_changes(Renewal(renewal.edges, stack.mass[first : first + at_once]), grid)
+            for first in range(0, len(stack.mass), at_once)
+        ]
+    )
     single = renewal.mass.ndim == 1
     mean = renewal.mean()
     return RenewalFunction(
         grid, expected[0] if single else expected, mean, renewal.second_moment() / (2.0 * mean)
     )
+
+
+def _expected_changes(stack: Renewal, grid: FloatArray) -> FloatArray:
+    """Return M on the grid, shape (pages, points)."""
+    pages, points = len(stack.mass), len(grid)
+    ages = np.maximum(grid[:, None] - grid, 0.0).ravel()
+    alive = stack.integrated_survival(np.broadcast_to(ages, (pages, ages.size)))
+    alive = alive.reshape(pages, points, points)
+    missing = (alive[:, :, :-1] - alive[:, :, 1:]) / np.diff(grid)
+    whole = stack.cdf(np.broadcast_to(grid, (pages, points)))
+    steps = np.zeros((pages, points))
+    for i in range(1, points):
+        after = np.einsum("pj,pj->p", steps[:, 1:i], missing[:, i, : i - 1])
+        steps[:, i] = (whole[:, i] - after) / missing[:, i, i - 1]
+    return np.asarray(np.cumsum(steps, axis=1))
 
 
 def fit(
