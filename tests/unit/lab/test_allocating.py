@@ -25,8 +25,8 @@ def pages_with_bursts(pages=16, seed=2):
             long = random.random(count) < 0.05
             gaps[long] = random.exponential(2.0 * DAY_S, long.sum())
         at = np.cumsum(gaps)
-        times[f"p{page}"] = at - at[-1] + START + 60 * DAY_S
-    return scenario_of(from_times(times), start=START, duration_s=60 * DAY_S)
+        times[f"p{page}"] = at - at[-1] + START + 40 * DAY_S
+    return scenario_of(from_times(times), start=START, duration_s=40 * DAY_S)
 
 
 @pytest.mark.parametrize("policy", ["merge", "delayed"])

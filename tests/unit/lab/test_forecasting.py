@@ -5,6 +5,7 @@ without hints, by .04 and more; with hints most cells are near 1, whatever the m
 """
 
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from crawld.lab.scenario import YEAR_S
 HISTORIES = Path(__file__).parents[2] / "data" / "histories"
 
 
+@cache
 def held_out_year(name, year, past_changes):
     return held_out(
         read_histories(HISTORIES / name),
@@ -29,15 +31,23 @@ def held_out_year(name, year, past_changes):
     )
 
 
+@cache
+def without_hints(name, year, past_changes, budgets):
+    return compare(held_out_year(name, year, past_changes), budgets, (None,))
+
+
+ARTICLES = ("wikipedia_extract.csv.gz", 2007, 10)
+
+
 @pytest.mark.parametrize(
     ("name", "year", "past_changes", "budgets"),
     [
-        ("wikipedia_extract.csv.gz", 2007, 10, (0.1, 0.3)),
+        (*ARTICLES, (0.1, 0.3)),
         ("ota_terms.csv.gz", 2025, 2, (0.02, 0.1)),
     ],
 )
 def test_the_forecast_is_near_the_year_that_follows(name, year, past_changes, budgets):
-    rows = compare(held_out_year(name, year, past_changes), budgets, (None,))
+    rows = without_hints(name, year, past_changes, budgets)
     assert len(rows) == 2 * len(budgets)
     for row in rows:
         off = {
@@ -49,16 +59,14 @@ def test_the_forecast_is_near_the_year_that_follows(name, year, past_changes, bu
 
 
 def test_hints_are_in_the_forecast():
-    year = held_out_year("wikipedia_extract.csv.gz", 2007, 10)
-    (without, _), (row, _) = (
-        compare(year, (0.1,), (hints,)) for hints in (None, HintOptions(60.0))
-    )
+    without, *_ = without_hints(*ARTICLES, (0.1, 0.3))
+    row, _ = compare(held_out_year(*ARTICLES), (0.1,), (HintOptions(60.0),))
     assert row["forecast"] == pytest.approx(row["simulated"], abs=0.08)
     assert row["forecast"] > without["forecast"] + 0.15
 
 
 def test_only_the_past_is_known_and_chooses_the_pages():
-    year = held_out_year("wikipedia_extract.csv.gz", 2007, 10)
+    year = held_out_year(*ARTICLES)
     before = year.histories.before(year.start)
     assert before.changes_in(year.start - YEAR_S, year.start).min() >= 10
     whole, past = known_at_start(year), known_at_start(year.__class__(before, year.start, year.end))

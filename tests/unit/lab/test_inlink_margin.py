@@ -2,12 +2,18 @@
 
 from itertools import pairwise
 
+import pytest
+
 from crawld.core.replica.canonical import MORE_INLINKS
 from crawld.lab.inlink_margin import BUDGETS, as_markdown, inlink_margins
 
 
-def test_a_larger_margin_lets_fewer_attacks_win_and_fewer_branches_rest():
-    found = inlink_margins(range(2100, 2104))
+@pytest.fixture(scope="module")
+def found():
+    return inlink_margins(range(2110, 2114))
+
+
+def test_a_larger_margin_lets_fewer_attacks_win_and_fewer_branches_rest(found):
     assert found[0].attacks >= 6
     assert found[0].branches > 20
     for less, more in pairwise(found):
@@ -17,7 +23,7 @@ def test_a_larger_margin_lets_fewer_attacks_win_and_fewer_branches_rest():
     assert len(as_markdown(found).splitlines()) == len(found) + 2
 
 
-def test_the_chosen_margin_stops_attacks_with_two_domains():
-    [chosen] = [one for one in inlink_margins(range(2110, 2114)) if one.margin == MORE_INLINKS]
+def test_the_chosen_margin_stops_attacks_with_two_domains(found):
+    [chosen] = [one for one in found if one.margin == MORE_INLINKS]
     assert chosen.won[BUDGETS.index(2)] == 0
     assert chosen.decided > 0.6 * chosen.branches

@@ -19,13 +19,13 @@ from crawld.lab.replica_folds import (
     scarce_negatives,
     signed_rank_test,
 )
-from crawld.lab.replicas import compared_scores, run_trial, url_reduction
-from tests.unit.lab.test_replicas import SMALL
+from crawld.lab.replicas import compared_scores, url_reduction
+from tests.unit.lab.test_replicas import SMALL, small_trial
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def trial():
-    return run_trial(SMALL, 3)
+    return small_trial()
 
 
 def test_every_pair_is_in_one_fold_with_its_share_of_the_replicas(trial):

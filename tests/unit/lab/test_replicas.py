@@ -1,6 +1,7 @@
 """The replica experiment on a small web: all figures exist and are better than chance."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -32,9 +33,15 @@ SMALL = replace(
 )
 
 
-@pytest.fixture(scope="module")
-def trial():
+@cache
+def small_trial():
+    """Return the trial that the tests of several files read."""
     return run_trial(SMALL, 7)
+
+
+@pytest.fixture
+def trial():
+    return small_trial()
 
 
 def test_replicas_are_found_and_none_pruned_wrongly(trial):
@@ -92,7 +99,8 @@ def test_probability_ranks_replicas_better_than_pnu(trial):
     assert by_texts > by_rank + 0.1
 
 
-def test_tables_as_markdown(trial):
+def test_tables_as_markdown(trial, monkeypatch):
+    monkeypatch.setattr(replica_tables, "run_trial", lambda parameters, seed: trial)
     text = replica_tables.as_markdown(replica_tables.report(SMALL, [7], lambda _: None))
     assert "| auc_pnu |" in text
     assert "k = 10,000" in text

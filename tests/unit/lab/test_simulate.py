@@ -20,18 +20,18 @@ from crawld.lab.simulate import Task, run
 from crawld.lab.site_shapes import site
 
 START = 1.2e9
-SEEDS_OF_ROBOTS = (1, 2, 3, 4)
+SEEDS_OF_ROBOTS = (1, 2, 3)
 POLICIES = [name for name in NAMES if name not in BOUNDS]
 """Policies that need no hints."""
 
 
-def scenario(pages=12, seed=0, **options):
+def scenario(pages=12, seed=0, days=60, **options):
     rng = np.random.default_rng(seed)
     times = {
         f"p{page}": START - 300 * DAY_S + np.cumsum(rng.exponential((page + 1) * 3e5, 400))
         for page in range(pages)
     }
-    return scenario_of(from_times(times), start=START, duration_s=60 * DAY_S, **options)
+    return scenario_of(from_times(times), start=START, duration_s=days * DAY_S, **options)
 
 
 def test_score_agrees_with_a_count_by_small_steps():
@@ -61,11 +61,11 @@ def test_score_agrees_with_a_count_by_small_steps():
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy_runs_and_keeps_the_budget(policy):
-    case = scenario()
+    case = scenario(days=20)
     row = run(case, Task(policy, 0.5))
     assert 0.0 < row["freshness"] < 1.0
     assert row["age_s"] > 0
-    assert row["visits"] <= 0.5 * 12 * 60 + 12
+    assert row["visits"] <= 0.5 * 12 * 20 + 12
     assert row["hindsight"] == (policy == "merge2")
 
 
@@ -155,20 +155,18 @@ def test_hints_improve_freshness():
 def test_with_more_hints_than_visits_nearly_all_fresh_time_is_bought_that_can_be():
     """A visit at once after a change buys the time to the next one, so rare changes come first."""
     per_day = 20.0 / 1.12 ** np.arange(60)
-    visits_per_page_day, found = 1.0, []
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        times = {
-            f"p{page}": START - 60 * DAY_S + np.cumsum(rng.exponential(DAY_S / rate, 2_400))
-            for page, rate in enumerate(per_day)
-        }
-        case = scenario_of(from_times(times), start=START, duration_s=30 * DAY_S)
-        found.append(run(case, Task("index", visits_per_page_day, hints=HintOptions(60.0))))
+    visits_per_page_day, rng = 1.0, np.random.default_rng(0)
+    times = {
+        f"p{page}": START - 60 * DAY_S + np.cumsum(rng.exponential(DAY_S / rate, 2_400))
+        for page, rate in enumerate(per_day)
+    }
+    case = scenario_of(from_times(times), start=START, duration_s=30 * DAY_S)
+    found = run(case, Task("index", visits_per_page_day, hints=HintOptions(60.0)))["freshness"]
     left, most = visits_per_page_day * len(per_day), 0.0
     for rate in sorted(per_day):
         share = min(left / rate, 1.0)
         left, most = left - share * rate, most + share / len(per_day)
-    assert np.mean([row["freshness"] for row in found]) > most - 0.05
+    assert found > most - 0.04
 
 
 @pytest.mark.parametrize(
@@ -193,7 +191,7 @@ class RecordedCopies(Copies):
         return super().visit(page, at)
 
 
-def visits_in_two_worlds(monkeypatch, policy, cut, **options):
+def visits_in_two_worlds(monkeypatch, policy, cut, later_days=10, **options):
     """Return the visits until a cut, and those after it, of worlds that are equal until the cut."""
     rng = np.random.default_rng(5)
     past = {
@@ -211,7 +209,8 @@ def visits_in_two_worlds(monkeypatch, policy, cut, **options):
             if world == 1:
                 times[name][len(known) - len(later) :] = cut + 3e3 + (later - cut) * pace
         # Ten days after the cut show whether it matters; policies learn after each slot.
-        case = scenario_of(from_times(times), start=START, duration_s=cut - START + 10 * DAY_S)
+        end = cut + later_days * DAY_S
+        case = scenario_of(from_times(times), start=START, duration_s=end - START)
         monkeypatch.setattr(RecordedCopies, "visits", [])
         monkeypatch.setattr("crawld.lab.simulate.Copies", RecordedCopies)
         run(case, Task(policy, 1.0, **options))
@@ -224,7 +223,7 @@ def visits_in_two_worlds(monkeypatch, policy, cut, **options):
 def test_a_policy_does_not_see_the_future(monkeypatch, policy):
     # MERGE2 knows the first month of the period.
     cut = START + (31 if policy == "merge2" else 10) * DAY_S
-    (one, other), _ = visits_in_two_worlds(monkeypatch, policy, cut)
+    (one, other), _ = visits_in_two_worlds(monkeypatch, policy, cut, later_days=3)
     assert len(one) > 60
     assert one == other
 
@@ -252,9 +251,9 @@ def test_hindsight_uses_the_period_itself(monkeypatch, policy):
 
 
 def test_delayed_idles_where_merge_visits_ahead_of_time():
-    case = scenario()
+    case = scenario(days=20)
     visits = {policy: run(case, Task(policy, 0.25))["visits"] for policy in ("merge", "delayed")}
-    assert visits["merge"] == 0.25 * 12 * 60
+    assert visits["merge"] == 0.25 * 12 * 20
     assert visits["delayed"] < visits["merge"]
 
 
