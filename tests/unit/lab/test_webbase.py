@@ -10,7 +10,6 @@ from crawld.lab import webbase
 from crawld.lab.webbase import BANDWIDTHS, merge_and_delayed, random_freshness, run_webbase
 from tests.unit.core.revisit.visits import visit_slots
 
-
 SHARES = (BANDWIDTHS[0], 0.1, BANDWIDTHS[-1])
 
 
