@@ -17,7 +17,7 @@ Source: Carvalho 2014, chapter 3; the bins were chosen with a prototype.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -34,6 +34,7 @@ from crawld.core.replica.hosts import (
     distinct,
     pair_hosts,
 )
+from crawld.core.replica.identities import Identities, PairValues, network_of
 from crawld.core.replica.names import NameTable, common_segments, edit_distance
 from crawld.core.replica.vectors import (
     Commonness,
@@ -186,36 +187,6 @@ class PairFeatures:
 
 
 @dataclass(frozen=True, slots=True)
-class PairValues:
-    """Sparse values of pairs; most pairs have none.
-
-    Attributes:
-        keys: pair keys, ascending.
-        values: the value of each, above 0.
-    """
-
-    keys: Ids
-    values: Floats
-
-    @classmethod
-    def of(cls, values: Iterable[tuple[tuple[int, int], float]]) -> PairValues:
-        """Return the greatest value of each pair, given with its hosts in either order."""
-        greatest: dict[int, float] = {}
-        for (a, b), value in values:
-            key = min(a, b) << 32 | max(a, b)
-            greatest[key] = max(value, greatest.get(key, 0.0))
-        keys = np.array(sorted(greatest), dtype=np.int64)
-        return cls(keys, np.array([greatest[key] for key in keys.tolist()], dtype=np.float64))
-
-    def at(self, keys: Ids) -> Floats:
-        """Return the value of each pair; 0 if it has none."""
-        if not len(self.keys):
-            return np.zeros(len(keys))
-        place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return np.where(self.keys[place] == keys, self.values[place], 0.0)
-
-
-@dataclass(frozen=True, slots=True)
 class Background:
     """How common values are among all hosts, counted at one time.
 
@@ -250,7 +221,7 @@ class HostFeatures:
 
     Attributes:
         names, paths, links: their names and vectors.
-        groups: number and size of the group of each host, by address and by network.
+        identities: what they are known by.
         page: host · 2³² + number of the path, ascending.
         path: key of that path.
         page_begin: where the pages of each host begin, one more than hosts.
@@ -264,13 +235,12 @@ class HostFeatures:
         pages: number of pages of each host ...
         known: ... and with those that were never visited.
         declared: share of the pages of one host that declare the other.
-        certified: 1/(names − 1) of a certificate that names both.
     """
 
     names: NameTable
     paths: Vectors
     links: Vectors
-    groups: tuple[tuple[Ids, Ids], tuple[Ids, Ids]]
+    identities: Identities
     page: Ids
     path: Keys
     page_begin: Ids
@@ -284,17 +254,21 @@ class HostFeatures:
     pages: Ids
     known: Ids
     declared: PairValues
-    certified: PairValues
 
     @classmethod
     def of(
-        cls, hosts: Hosts, background: Background | None = None, names: NameTable | None = None
+        cls,
+        hosts: Hosts,
+        background: Background | None = None,
+        names: NameTable | None = None,
+        identities: Identities | None = None,
     ) -> HostFeatures:
         """Prepare the data of some hosts.
 
         Args:
             background: how common values are; None: counted among these hosts.
             names: the table of their names with that background, if it is known.
+            identities: what they are known by, with that background, if it is known.
         """
         count, common = len(hosts), background or Background.of(hosts)
         paths, number = np.unique(hosts.page_path, return_inverse=True)
@@ -315,10 +289,7 @@ class HostFeatures:
             weighted_vectors(
                 hosts.link_host, hosts.link_target, count, _rarity_weight, common.links
             ),
-            (
-                _groups(hosts.addresses, common.addresses),
-                _groups([network_of(address) for address in hosts.addresses], common.networks),
-            ),
+            identities or Identities.of(hosts, common.addresses, common.networks),
             entry,
             paths[entry & 0xFFFFFFFF],
             np.concatenate(([0], np.cumsum(pages))),
@@ -334,7 +305,6 @@ class HostFeatures:
             pages,
             pages if hosts.unvisited is None else pages + hosts.unvisited,
             _declared(hosts, pages),
-            _certified(hosts),
         )
 
     def pairs(self, keys: Ids) -> PairFeatures:
@@ -347,14 +317,30 @@ class HostFeatures:
         columns = (
             edit_distance(self.names, one, other),
             cosine(self.names.segments, one, other),
-            *(_group_similarity(*group, one, other) for group in self.groups),
+            self.identities.addresses.similarity(one, other),
+            self.identities.networks.similarity(one, other),
             cosine(self.paths, one, other),
             cosine(self.links, one, other),
             equal,
             self.declared.at(keys),
-            self.certified.at(keys),
+            self.identities.certified.at(keys),
         )
         return PairFeatures(keys, np.column_stack(columns).astype(np.float64), content)
+
+    def twins(self, at: Ids, host: Ids) -> tuple[Ids, NDArray[np.bool_]]:
+        """Return the page of another host with the path of each page, and whether it has one."""
+        wanted = (self.page[at] & 0xFFFFFFFF) | (host << 32)
+        found = np.minimum(np.searchsorted(self.page, wanted), len(self.page) - 1)
+        return found, self.page[found] == wanted
+
+    def resemble(self, at: Ids, other: Ids) -> NDArray[np.bool_]:
+        """Return of which pages with a text the texts are equal or resemble by `RESEMBLES`."""
+        first, second = self.signature[at], self.signature[other]
+        compared = (first != NO_SIGNATURE) & (second != NO_SIGNATURE)
+        like = (self.likeness[at] == self.likeness[other]) & (self.likeness[at] != NO_SIGNATURE)
+        alike = _resemblance(self.bins[at], self.bins[other]) >= RESEMBLES
+        found: NDArray[np.bool_] = compared & ((first == second) | like | alike)
+        return found
 
     def _content(self, one: Ids, other: Ids) -> SharedContent:
         pair, at, found, common = match_entries(self.page, self.page_begin, one, other)
@@ -402,13 +388,6 @@ class HostFeatures:
         )
 
 
-def network_of(address: str) -> str:
-    """Return the network of an address: three octets, or the first three groups of IPv6."""
-    if ":" in address:
-        return ":".join(address.split(":")[:3])
-    return address.rpartition(".")[0]
-
-
 def _declared(hosts: Hosts, pages: Ids) -> PairValues:
     """Return the share of a host's pages that declare the other; the greater of both directions."""
     counts = {
@@ -419,18 +398,6 @@ def _declared(hosts: Hosts, pages: Ids) -> PairValues:
         (pair, min(1.0, count / many))
         for pair, count in counts.items()
         if (many := int(pages[pair[0]]))
-    )
-
-
-def _certified(hosts: Hosts) -> PairValues:
-    """Return 1/(names − 1) of the smallest certificate of either host that names both."""
-    place = {name: host for host, name in enumerate(hosts.names)} if hosts.certificates else {}
-    return PairValues.of(
-        ((host, other), 1.0 / (len(names) - 1))
-        for host, names in enumerate(hosts.certificates)
-        if hosts.names[host] in names
-        for name in names
-        if (other := place.get(name, host)) != host
     )
 
 
@@ -468,20 +435,3 @@ def _rarity(hosts: Ids) -> Floats:
 def _rarity_weight(_: Keys, df: Ids, most: int) -> Floats:
     weight: Floats = 1.0 + np.log(most / df)
     return weight
-
-
-def _groups(labels: Sequence[str], common: Mapping[str, int]) -> tuple[Ids, Ids]:
-    """Return the group of each host and its size; a host with an empty label is its own group."""
-    numbers: dict[str, int] = {}
-    group = np.array(
-        [
-            numbers.setdefault(label or f"?{host}", len(numbers))
-            for host, label in enumerate(labels)
-        ],
-        dtype=np.int64,
-    )
-    return group, np.array([common.get(label, 2) for label in labels], dtype=np.int64)
-
-
-def _group_similarity(group: Ids, size: Ids, one: Ids, other: Ids) -> Floats:
-    return np.where(group[one] == group[other], 1.0 / np.maximum(size[one] - 1, 1), 0.0)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crawld.core.replica.features import PairFeatures, SharedContent
-from crawld.core.replica.hosts import Ids, Keys, pair_hosts, places
+from crawld.core.replica.features import HostFeatures, PairFeatures, SharedContent
+from crawld.core.replica.hosts import Ids, pair_hosts, places
+from crawld.core.replica.moved_hosts import HostPrints, Moved
 from crawld.core.replica.vectors import Floats
 
 Declared = Mapping[int, tuple[int, ...]]
@@ -21,22 +22,23 @@ class HostStates:
     """What pairs were measured from.
 
     Attributes:
-        ids: host numbers, ascending.
-        fingerprints: of these hosts (`moved_hosts.host_fingerprints`).
+        prints: fingerprints of the hosts.
         declared: declarations between them.
     """
 
-    ids: Ids
-    fingerprints: Keys
+    prints: HostPrints
     declared: Declared
 
-    def moved(self, now: HostStates, keys: Ids) -> NDArray[np.bool_]:
-        """Return of which pairs of hosts in `now` one host or a declaration moved."""
-        place = places(self.ids, now.ids)
-        host_moved = place < 0
-        host_moved[~host_moved] = (
-            self.fingerprints[place[~host_moved]] != now.fingerprints[~host_moved]
-        )
+    @property
+    def ids(self) -> Ids:
+        """The host numbers, ascending."""
+        return self.prints.ids
+
+    def moved(self, now: HostStates, measure: HostFeatures, keys: Ids) -> NDArray[np.bool_]:
+        """Return of which pairs of hosts in `now` what they are measured from moved.
+
+        `measure` is of the hosts in `now`.
+        """
         one, other = (np.searchsorted(now.ids, side) for side in pair_hosts(keys))
         declared = [
             key
@@ -44,8 +46,8 @@ class HostStates:
             if now.declared.get(key) != self.declared.get(key)
         ]
         redeclared = np.isin(keys, np.array(declared, dtype=np.int64))
-        moved: NDArray[np.bool_] = host_moved[one] | host_moved[other] | redeclared
-        return moved
+        moved = Moved.between(self.prints, now.prints).concerned(measure, one, other)
+        return moved | redeclared
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +67,13 @@ class MeasuredPairs:
     listed: NDArray[np.bool_]
 
     def unmoved(
-        self, states: HostStates, keys: Ids, listed: NDArray[np.bool_]
+        self, states: HostStates, measure: HostFeatures, keys: Ids, listed: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
         """Return which of some pairs are known and would be measured and judged alike."""
         place = places(self.features.keys, keys)
         known = place >= 0
         known[known] = self.listed[place[known]] == listed[known]
-        clean: NDArray[np.bool_] = known & ~self.states.moved(states, keys)
+        clean: NDArray[np.bool_] = known & ~self.states.moved(states, measure, keys)
         return clean
 
     def carried(

@@ -49,7 +49,7 @@ class CopyFacts(NamedTuple):
     Attributes:
         read: version_ids of the newest copies that were read, ascending.
         canonicals: by version_id, the other host that it names as canonical under its path.
-        pages: pages of the host with a copy.
+        pages: pages of the host with a copy; 0: none of its copies names another host.
         linked: sketch of the hosts that its copies link to, or did.
     """
 
@@ -117,7 +117,10 @@ def read_facts(
     connection: apsw.Connection, server_id: int, before: CopyFacts, marks: Marks
 ) -> CopyFacts:
     """Return what the copies of a host say; reads those not read before; on a reader's thread."""
-    copies, pages = inputs.copies(connection, server_id, MOST_COPIES)
+    # Most hosts name no other: then the first copies are enough, and nobody asks for the pages.
+    copies = inputs.copies(
+        connection, server_id, MOST_COPIES if before.canonicals else FIRST_COPIES
+    )
     known = set(before.read)
     canonicals = {at: name for _, at in copies if (name := before.canonicals.get(at)) is not None}
     names: set[str] = set()
@@ -130,12 +133,16 @@ def read_facts(
                     canonicals[version_id] = named
 
     examine(copies[:FIRST_COPIES])
+    pages = 0
     if canonicals:
+        copies = inputs.copies(connection, server_id, MOST_COPIES)
         examine(copies[FIRST_COPIES:])
+        pages = inputs.count_copies(connection, server_id)
     else:
         copies = copies[:FIRST_COPIES]
     read = tuple(sorted(version_id for _, version_id in copies))
-    return CopyFacts(read, canonicals, pages, sketch_of(before.linked, names))
+    linked = sketch_of(before.linked, names) if names else before.linked
+    return CopyFacts(read, canonicals, pages, linked)
 
 
 def _examine(

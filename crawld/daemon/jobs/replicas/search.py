@@ -30,6 +30,7 @@ from crawld.core.replica.hosts import (
     sketch_keys,
     with_values,
 )
+from crawld.core.replica.identities import Identities
 from crawld.core.replica.learning import (
     ReplicaModel,
     TrainingPairs,
@@ -38,7 +39,7 @@ from crawld.core.replica.learning import (
     train,
 )
 from crawld.core.replica.measured import Declared, HostStates, MeasuredPairs
-from crawld.core.replica.moved_hosts import host_fingerprints
+from crawld.core.replica.moved_hosts import HostPrints
 from crawld.core.replica.names import NameTable, registered_label
 from crawld.core.replica.near_names import name_order, near_pairs
 from crawld.core.replica.page_table import PageColumns, PageTable
@@ -133,6 +134,7 @@ class ReplicaSearch:
         self._roots: set[int] = set()
         self._epoch: _Epoch | None = None
         self._names: _Names | None = None
+        self._identities: Identities | None = None
         self._measured: MeasuredPairs | None = None
         self._promising: dict[int, JudgedPair] = {}
         self._model: ReplicaModel | None = None
@@ -215,9 +217,12 @@ class ReplicaSearch:
         begins, background = self._background(known)
         if self._names is None or begins or self._names.names != known.names:
             self._names = _Names.of(known.names, background)
-        measure = HostFeatures.of(known, background, self._names.table)
+        self._identities = Identities.of(
+            known, background.addresses, background.networks, None if begins else self._identities
+        )
+        measure = HostFeatures.of(known, background, self._names.table, self._identities)
         states = HostStates(
-            ids, host_fingerprints(known, measure), _declared_counts(redirects, canonicals)
+            HostPrints.of(ids, known, measure), _declared_counts(redirects, canonicals)
         )
         found = self._index.candidates()
         keys = self._pairs_of(found.keys, states, measure, stored)
@@ -225,7 +230,7 @@ class ReplicaSearch:
         before = None if begins else self._measured
         clean = np.zeros(len(keys), dtype=bool)
         if before is not None:
-            clean = before.unmoved(states, keys, listed)
+            clean = before.unmoved(states, measure, keys, listed)
         fresh = _measure(measure, _to_indexes(keys[~clean], ids))
         passes = self._train(measure, fresh.part(listed), known.names, ids) if begins else 0
         probability = self._probability(fresh)
@@ -336,10 +341,16 @@ class ReplicaSearch:
         host_index = places(ids, pages.host_id)
         known = host_index >= 0
         host_index = host_index[known]
-        limit = np.array([stale_before.get(number, 0.0) for number in ids.tolist()])
+        numbers = ids.tolist()
+        limit = np.array([stale_before.get(number, 0.0) for number in numbers])
         fresh = pages.visited_at[known] >= limit[host_index]
-        at = {number: index for index, number in enumerate(ids.tolist())}
-        links = [(at[host], linked) for host, linked in self._links.items() if host in at]
+        at = dict(zip(numbers, range(len(numbers)), strict=True))
+        link_host = places(ids, np.fromiter(self._links, np.int64, len(self._links)))
+        linked = [
+            keys
+            for keys, host in zip(self._links.values(), link_host.tolist(), strict=True)
+            if host >= 0
+        ]
         return Hosts(
             names=tuple(host.host for host in hosts),
             addresses=tuple(host.address or "" for host in hosts),
@@ -348,14 +359,11 @@ class ReplicaSearch:
             page_signature=np.where(fresh, pages.signature[known], NO_SIGNATURE),
             page_likeness=np.where(fresh, pages.likeness[known], NO_SIGNATURE),
             page_bins=pages.bins[known],
-            link_host=np.repeat(
-                np.array([host for host, _ in links], dtype=np.int64),
-                [len(linked) for _, linked in links],
-            ),
-            link_target=np.concatenate([np.zeros(0, np.uint64), *(keys for _, keys in links)]),
+            link_host=np.repeat(link_host[link_host >= 0], list(map(len, linked))),
+            link_target=np.concatenate([np.zeros(0, np.uint64), *linked]),
             redirects=_by_index(redirects, at),
             canonicals=_by_index(canonicals, at),
-            certificates=tuple(frozenset((host.certificate or "").split()) for host in hosts),
+            certificates=_certificates(hosts),
             roots=frozenset(self._roots),
             unvisited=np.array([host.unvisited for host in hosts], dtype=np.int64),
         )
@@ -385,6 +393,15 @@ def _declared_counts(redirects: Counts, canonicals: Counts) -> Declared:
         )
         for one, other in sorted(pairs)
     }
+
+
+def _certificates(hosts: Iterable[SourceHost]) -> tuple[frozenset[str], ...]:
+    """Return the names on the certificate of each host; most have none, or one of many."""
+    names: dict[str | None, frozenset[str]] = {}
+    for host in hosts:
+        if host.certificate not in names:
+            names[host.certificate] = frozenset((host.certificate or "").split())
+    return tuple(names[host.certificate] for host in hosts)
 
 
 def _signature(digest: bytes | None) -> int:

@@ -6,8 +6,9 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from crawld.core.replica.features import ALL, FIVE, Feature, HostFeatures, discretise, network_of
+from crawld.core.replica.features import ALL, FIVE, Feature, HostFeatures, discretise
 from crawld.core.replica.hosts import Hosts, pair_keys, path_key, sketch_keys
+from crawld.core.replica.identities import network_of
 from crawld.core.replica.names import (
     NameTable,
     difference_in_words,
