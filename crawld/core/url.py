@@ -385,6 +385,7 @@ def private_suffix(host: str) -> str | None:
     return found
 
 
+@lru_cache(maxsize=65_536)
 def is_listed_suffix(host: str) -> bool:
     """Whether the public suffix list knows the top-level domain of a host name."""
     return _suffixes().publicsuffix(host, accept_unknown=False) is not None

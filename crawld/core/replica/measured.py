@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crawld.core.replica.features import HostFeatures, PairFeatures, SharedContent
 from crawld.core.replica.hosts import Ids, pair_hosts, places
-from crawld.core.replica.moved_hosts import HostPrints, Moved
+from crawld.core.replica.moved_hosts import HostPrints, MovedHosts
 from crawld.core.replica.vectors import Floats
 
 Declared = Mapping[int, tuple[int, ...]]
@@ -46,7 +46,7 @@ class HostStates:
             if now.declared.get(key) != self.declared.get(key)
         ]
         redeclared = np.isin(keys, np.array(declared, dtype=np.int64))
-        moved = Moved.between(self.prints, now.prints).concerned(measure, one, other)
+        moved = MovedHosts.between(self.prints, now.prints).concerned(measure, one, other)
         return moved | redeclared
 
 

@@ -70,7 +70,7 @@ class HostPrints:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedHosts:
     """What moved between two searches.
 
     Attributes:
@@ -84,7 +84,7 @@ class Moved:
     counts: NDArray[np.bool_]
 
     @classmethod
-    def between(cls, before: HostPrints, now: HostPrints) -> Moved:
+    def between(cls, before: HostPrints, now: HostPrints) -> MovedHosts:
         """Compare two searches."""
         place = places(before.ids, now.ids)
         hosts = place < 0

@@ -126,6 +126,7 @@ def inlink_domains(sources: Iterable[str], but: Iterable[str]) -> int:
     return len(found - {registrable_domain(without_port(name)) for name in but})
 
 
+@lru_cache(maxsize=65_536)
 def is_side_name(name: str) -> bool:
     """Whether a name says that the host is not the one for the public: staging, port, address."""
     host = without_port(name)

@@ -221,7 +221,8 @@ class PairEvidence:
 
     def as_rare_as(self, later: PairEvidence) -> PairEvidence:
         """Return this evidence with the mean weight of a text in other evidence on the pair."""
-        return replace(self, weight=later.rarity * self.alike) if later.alike else self
+        weight = later.rarity * self.alike if later.alike else self.weight
+        return self if weight == self.weight else replace(self, weight=weight)
 
     @property
     def agreement(self) -> HostAgreement:

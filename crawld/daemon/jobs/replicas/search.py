@@ -119,9 +119,10 @@ class _Names:
 class ReplicaSearch:
     """Index of fetched pages that finds and judges candidate pairs.
 
-    Pairs are measured and judged again if a host of theirs moved, or if they are declared otherwise
-    than before. How common values are is counted when the classifier is trained and then used for
-    every pair, so that a result does not depend on which pairs were judged when.
+    Pairs are measured and judged again if a host of theirs moved, or a page that both have
+    (`core/replica/moved_hosts.py`), or if they are declared otherwise than before. How common
+    values are is counted when the classifier is trained and then used for every pair, so that a
+    result does not depend on which pairs were judged when.
     """
 
     def __init__(self) -> None:

@@ -105,8 +105,9 @@ def test_each_server_is_searched_by_itself(file):
         for path in ("/", "/a")
     )
     for name, origin in (("a.test", NAME), ("a.test:8080", PORT)):
-        copies, count = inputs.copies(connection, number(file, name), 9)
-        assert ({url for url, _ in copies}, count) == ({f"{origin}/", f"{origin}/a"}, 2)
+        copies = inputs.copies(connection, number(file, name), 9)
+        assert {url for url, _ in copies} == {f"{origin}/", f"{origin}/a"}
+        assert inputs.count_copies(connection, number(file, name)) == 2
         assert inputs.summarize_pages(connection, number(file, name)).pages == 2
     assert inputs.summarize_pages(connection, number(file, "a.test")).https
     assert not inputs.summarize_pages(connection, number(file, "a.test:8080")).https
