@@ -110,4 +110,32 @@ REPLICA_MUTANTS = (
         "    if len(noisy) <= len(blocks.texts):\n",
         ("tests/unit/core/content/test_twin.py",),
     ),
+    Mutant(
+        "a page that moved concerns a pair only if it is of the older host",
+        "crawld/core/replica/moved_hosts.py",
+        "            for here, there in ((one[part], other[part]), (other[part], one[part])):\n",
+        "            for here, there in ((one[part], other[part]),):\n",
+        ("tests/unit/core/replica/test_moved_hosts.py",),
+    ),
+    Mutant(
+        "a text proves as much as before though more hosts show it",
+        "crawld/core/replica/moved_hosts.py",
+        "        concerns[rest] = measure.resemble(at[rest], twin[rest])\n",
+        "        concerns[rest] = False\n",
+        ("tests/unit/core/replica/test_moved_hosts.py",),
+    ),
+    Mutant(
+        "a text that resembles another proves as much as before though more hosts show it",
+        "crawld/core/replica/features.py",
+        "compared & ((first == second) | like | alike)\n",
+        "compared & ((first == second) | like)\n",
+        ("tests/unit/core/replica/test_moved_hosts.py",),
+    ),
+    Mutant(
+        "a path is as rare as before though a third host has it",
+        "crawld/core/replica/moved_hosts.py",
+        "                measure.path_hosts.astype(np.uint64),\n",
+        "",
+        ("tests/unit/core/replica/test_moved_hosts.py",),
+    ),
 )
