@@ -348,6 +348,9 @@ class Daemon:
                 nursery.start_soon(supervise, "notifier", self.notifier.run)
                 nursery.start_soon(supervise, "freshness_reader", self.freshness.run)
                 nursery.start_soon(supervise, "present_freshness", self.present_freshness.run)
+            elif self.state.settings.search and self.state.settings.analyse:
+                job = SearchIndexJob(self.context)
+                nursery.start_soon(supervise, "search_index", job.follow)
             nursery.start_soon(self._open, listeners, watch, nursery, task_status)
             with self._turns_scope:
                 await self.crawl.schedule.run()

@@ -6,9 +6,10 @@ from zlib import crc32
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawld.core.content.blocks import blocks_of, image_target, link_target
+from crawld.core.content.blocks import blocks_of
 from crawld.core.content.html import parse
-from crawld.core.content.tags import TARGET_END, TARGET_START, Mark, split_markup
+from crawld.core.content.tags import block_runs
+from crawld.core.content.targets import TARGET_END, TARGET_START, image_target, link_target
 
 BLOCKS = "body div h2 li ol p pre select option table tbody tr ul"
 ROLES = {
@@ -114,14 +115,12 @@ def test_blocks_are_those_read_tag_by_tag(markup):
 
 
 @given(st.text('<>ab"=/- !\0', max_size=60))
-def test_any_markup_is_split(markup):
-    found = split_markup(markup)
-    assert len(found.texts) == len(found.marks) + 1
-    assert len(found.tags) == sum(mark != Mark.CLOSE for mark in found.marks)
+def test_any_markup_is_cut(markup):
+    *_, (_, last) = block_runs(markup)
+    assert last is None
 
 
-def test_targets_of_plain_links_stay_in_their_text():
-    found = split_markup('<p>see <a href="/x" title="y">x</a>, <a href="/x?y">y</a></p>')
-    assert found.texts == ["", f"see {TARGET_START}/x{TARGET_END}x, ", "y", ""]
-    assert found.marks == [Mark.OPEN, Mark.LINK, Mark.CLOSE]
-    assert found.tags == ["p", 'a href="/x?y"']
+def test_targets_of_links_stay_in_their_text():
+    found = list(block_runs('<p>see <a href="/x" title="y">x</a>, <a href="/x?sid=1">y</a></p>'))
+    target = f"{TARGET_START}/x{TARGET_END}"
+    assert found == [("", "p"), (f"see {target}x, {target}y", None), ("", None)]

@@ -65,6 +65,7 @@ def analyse(
     volatile: VolatileRules | None = None,
     max_links: int = html.MAX_LINKS,
     measure: Measure = difference,
+    exact: bytes | None = None,
 ) -> Analysis:
     """Analyze one body.
 
@@ -73,6 +74,7 @@ def analyse(
         previous: blocks of the version to compare with (`read_blocks` of its stored body).
         volatile: rules of the page and of its host, joined, as they were before this body.
         measure: measures the difference of two cleaned texts.
+        exact: digest of the body; None: not known yet.
     """
     believed = _type_of(body, content_type)
     charset, page, blocks = _read(body, believed, content_type, max_links)
@@ -82,7 +84,7 @@ def analyse(
         charset=charset,
         page=page,
         blocks=blocks,
-        digest=digest(body),
+        digest=exact or digest(body),
         cleaned_digest=cleaned_digest(stable),
         sketch=sketch(blocks.visible_text()),
         difference=None if previous is None else measure(cleaned(previous, volatile), stable),

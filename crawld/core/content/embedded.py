@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Final
 import xxhash
 
 from crawld.core.content import html, media
-from crawld.core.content.blocks import link_target
 from crawld.core.content.parse_limits import MAX_PARSE_BYTES
+from crawld.core.content.targets import link_target
 from crawld.core.content.twin import own_origin
 
 if TYPE_CHECKING:

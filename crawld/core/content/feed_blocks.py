@@ -12,7 +12,8 @@ import html
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from crawld.core.content.blocks import Blocks, escaped, link_target, plain_blocks
+from crawld.core.content.blocks import Blocks, escaped, plain_blocks
+from crawld.core.content.targets import link_target
 from crawld.core.content.xml_scan import MarkupPiece, attributes, scan
 
 MAX_TITLE_CHARACTERS: Final = 1_000

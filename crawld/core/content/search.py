@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from crawld.core.content.blocks import Blocks
-from crawld.core.content.tags import TARGET, resolve_entities, without_targets
+from crawld.core.content.tags import resolve_entities
+from crawld.core.content.targets import TARGET, without_targets
 
 MAX_TEXT = 500_000
 """Characters indexed of one page."""
@@ -35,6 +36,7 @@ _ENTITY_CHARACTERS = 5
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\u0e00-\u0eff"
 _CHARACTER = re.compile(f"[{_UNSPACED}]")
 _KIND = re.compile(r"(?:h[1-6]|pre): |[*|>] ")
+_KIND_STARTS = frozenset("hp*|>")
 _TERM = re.compile(r"(-?)(?:(title|text):)?(?:\"([^\"]*)\"?|([^\s\"]+))", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 
@@ -55,6 +57,8 @@ def searchable_text(blocks: Blocks) -> str:
     """Return the visible text of a page without its title, one line for each block."""
     lines: list[str] = []
     left = MAX_TEXT
+    if sum(map(len, blocks.texts)) <= MAX_TEXT:
+        return _all_text(blocks.texts)
     for block in blocks.texts:
         if left <= 0:
             break
@@ -62,6 +66,16 @@ def searchable_text(blocks: Blocks) -> str:
             lines.append(_plain_text(block, left))
             left -= len(lines[-1]) + 1
     return "\n".join(lines)[:MAX_TEXT]
+
+
+def _all_text(texts: Sequence[str]) -> str:
+    """Return the same of a page whose text needs no cut: its targets are removed at once."""
+    kept = [
+        block[kind.end() :] if block[:1] in _KIND_STARTS and (kind := _KIND.match(block)) else block
+        for block in texts
+        if not block.startswith("title: ")
+    ]
+    return resolve_entities(without_targets("\n".join(kept)))
 
 
 def _plain_text(block: str, most: int) -> str:

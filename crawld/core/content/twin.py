@@ -17,7 +17,7 @@ from urllib.parse import unquote, urljoin
 
 from crawld.core.content.blocks import Blocks
 from crawld.core.content.fingerprint import cleaned_digest
-from crawld.core.content.tags import TARGET, TARGET_END, TARGET_START
+from crawld.core.content.targets import TARGET, TARGET_END, TARGET_START
 from crawld.core.content.volatile import Cover, VolatileRules, cleaned, stable_blocks
 from crawld.core.url import target_of
 

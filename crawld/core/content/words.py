@@ -21,7 +21,8 @@ from itertools import groupby
 
 from crawld.core.content.alignment import find_gaps
 from crawld.core.content.blocks import Blocks
-from crawld.core.content.tags import TARGET_END, TARGET_START, resolve_entities
+from crawld.core.content.tags import resolve_entities
+from crawld.core.content.targets import TARGET_END, TARGET_START
 
 MAX_STEPS = 100_000
 """Steps of all searches for shortest edits on a page, equal words included: about 50 ms."""

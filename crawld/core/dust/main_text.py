@@ -16,7 +16,7 @@ from typing import Final
 import xxhash
 
 from crawld.core.content.blocks import Blocks
-from crawld.core.content.tags import TARGET
+from crawld.core.content.targets import TARGET
 from crawld.core.content.volatile import VolatileRules, stable_blocks
 
 LEAST_WORDS: Final = 12

@@ -122,6 +122,7 @@ class Crawl:
             confirm_pages=settings.confirm_pages,
             check_share=settings.check_share,
             first_copies=settings.analyse,
+            once=settings.once,
             analyser=analyser,
         )
         self.soft_404 = Soft404Check(database, self.fetcher, connectivity, clock, analyser)

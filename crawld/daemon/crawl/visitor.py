@@ -384,8 +384,7 @@ class Visitor:
     def _keep_text(self, visit: Visit) -> None:
         """Keep the text of a new copy for the search, if it was analysed."""
         settings, compared = self._state.settings, visit.comparison
-        # The end of a one-off mirror reads all copies itself.
-        if not settings.search or settings.once or visit.body is None or compared is None:
+        if not settings.search or visit.body is None or compared is None:
             return
         analysis, is_small = compared.analysis, len(visit.fetched.body) <= KEPT_COPY_BYTES
         # A PDF is stored as its bytes, and its text apart.

@@ -4,6 +4,9 @@ The text of a copy that a visit has just analysed is kept until then. Other copi
 one, each within the memory for analyses. The words of a slice are stored in one short transaction.
 The job rests as long as it works, so it takes at most half of a core. Of a page that is too large
 for the memory the leading part is indexed.
+
+Beside a one-off mirror, which has no jobs, whole slices are indexed as they come; its end indexes
+the rest (`store/versions/finish_copies.py`).
 """
 
 from __future__ import annotations
@@ -17,10 +20,22 @@ from crawld.daemon.analyser import weight_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.pacing import Pace
 from crawld.store.versions import search_index
-from crawld.store.versions.search_index import CopySlice, CopyToIndex, IndexedPage, IndexSlice
+from crawld.store.versions.search_index import (
+    SLICE_COPIES,
+    CopySlice,
+    CopyToIndex,
+    IndexedPage,
+    IndexSlice,
+)
 
 EVERY_S: Final = 60.0
 """Longest time until a new copy can be found."""
+
+LOOK_S: Final = 0.1
+"""How often a one-off mirror looks whether a slice is full: 40 more copies at full speed."""
+
+MOST_COPIES: Final = 4 * SLICE_COPIES
+"""Copies that a one-off mirror indexes at a time: all that its last commits stored."""
 
 REST_FACTOR: Final = 1.0
 """Rest after each slice, as a multiple of its work."""
@@ -57,17 +72,29 @@ class SearchIndexJob(BackgroundWork):
         self._looked_at = looked_at
         return f"{self._indexed - before} pages indexed"
 
+    async def follow(self) -> None:
+        """Index whole slices of copies while their texts are kept, until cancelled."""
+        while True:
+            await trio.sleep(LOOK_S)
+            while self._database.look_up(search_index.count_pending) >= SLICE_COPIES:
+                found = await self._database.read(search_index.next_copies, limit=MOST_COPIES)
+                if found is None:
+                    break
+                await self._database.write(search_index.apply, await self._words(found))
+
     async def _words(self, found: CopySlice) -> IndexSlice:
         entries = []
         for copy in found.copies:
+            text = self._state.kept_texts.take(copy.digest)
+            if text is not None:
+                # Takes microseconds; a pass of a busy loop takes longer than the whole slice.
+                entries.append(search_index.words_of_text(copy, text))
+                continue
             entries.append(await self._read(copy))
             await trio.lowlevel.checkpoint()
         return IndexSlice(tuple(entries), found.up_to)
 
     async def _read(self, copy: CopyToIndex) -> IndexedPage:
-        text = self._state.kept_texts.take(copy.digest)
-        if text is not None:
-            return search_index.words_of_text(copy, text)
         async with self._analyser.memory.copy(copy.size_bytes) as memory:
             if memory is None:
                 return search_index.words_of(copy, copy.content_type, b"")

@@ -12,7 +12,8 @@ the rules it proves, other visits by the rules known before. Pairs are few (`pai
 
 A first copy has nothing to be compared with. Its cleaned digest and sketch are stored with the
 visit while the token bucket allows, since the first crawl of a site must be fast; otherwise the
-analyse job computes them later.
+analyse job computes them later. A one-off mirror ends only when all are computed, so there each
+visit does it: the page is parsed for its links anyway.
 """
 
 from __future__ import annotations
@@ -70,16 +71,24 @@ class ChangeDetector:
     """Compares bodies with the copies in the file; keeps the noise rules of recent hosts."""
 
     def __init__(
-        self, database: Database, *, confirm_pages: int, first_copies: bool, analyser: Analyser
+        self,
+        database: Database,
+        *,
+        confirm_pages: int,
+        first_copies: bool,
+        once: bool,
+        analyser: Analyser,
     ) -> None:
         """Start empty.
 
         Args:
             confirm_pages: first pages of each host that are fetched twice.
             first_copies: whether first copies are analysed while there is time.
+            once: whether that need not wait for spare time.
         """
         self.confirm_pages = confirm_pages
         self._first_copies = first_copies
+        self._once = once
         self._database = database
         self._analyser = analyser
         self._templates: OrderedDict[int, Template] = OrderedDict()
@@ -156,12 +165,15 @@ class ChangeDetector:
         self, page: PageRecord, site: ActiveSite, readable: ReadableBody, body_digest: bytes
     ) -> BodyComparison:
         began_at = trio.current_time()
-        has_time = self._first_copies and self._spare.left_s(began_at) > 0.0
-        if not has_time or not is_quick(readable.body, readable.weight):
+        has_time = self._once or self._spare.left_s(began_at) > 0.0
+        if not (self._first_copies and has_time) or not is_quick(readable.body, readable.weight):
             return BodyComparison(body_digest)
         template = VolatileRules.from_bytes(self.template(page.host_id).rules)
         call = partial(
-            analyse, volatile=self._rules(page) | template, max_links=site.max_links_per_page
+            analyse,
+            volatile=self._rules(page) | template,
+            max_links=site.max_links_per_page,
+            exact=body_digest if readable.pdf is None else None,
         )
         body, content_type = readable.body, readable.content_type
         analysis = await self._analyser.read(

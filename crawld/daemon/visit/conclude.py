@@ -348,8 +348,9 @@ async def _content(
     if comparison is not None and comparison.analysis is not None:
         analysis = comparison.analysis
         links = len(analysis.page.links) if analysis.page is not None else 0
+        needs = None if comparison.same else site.needs
         return await analyser.run(
-            content_of, url, response, analysis, url=url, size_bytes=0, tags=links
+            content_of, url, response, analysis, needs, url=url, size_bytes=0, tags=links
         )
     page_bytes = analyser.memory.page_bytes
     call = partial(read_content, max_links=site.max_links_per_page, needs=site.needs)

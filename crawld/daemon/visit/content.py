@@ -102,12 +102,14 @@ def _needed_by_page(page: html.ParsedPage, base: str, needs: Needs) -> Sequence[
     return LINKS.resolve(base, islice(hrefs, needs.most))
 
 
-def content_of(url: str, response: FetchResponse, analysis: Analysis) -> PageContent:
-    """Return the content of an analysed body."""
+def content_of(
+    url: str, response: FetchResponse, analysis: Analysis, needs: Needs | None = None
+) -> PageContent:
+    """Return the content of an analysed body; see `read_content`."""
     if analysis.page is None or analysis.content_type not in HTML_TYPES:
         return _without_page(response, analysis.content_type, analysis.charset)
     charset = analysis.charset or "utf-8"
-    return _of_page(url, response, analysis.page, analysis.content_type, charset)
+    return _of_page(url, response, analysis.page, analysis.content_type, charset, needs)
 
 
 def unread_content(response: FetchResponse) -> PageContent:

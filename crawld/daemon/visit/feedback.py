@@ -38,6 +38,7 @@ class VisitLearning:
         confirm_pages: int,
         check_share: float,
         first_copies: bool,
+        once: bool,
         analyser: Analyser,
     ) -> None:
         """Start with nothing in memory.
@@ -46,10 +47,15 @@ class VisitLearning:
             confirm_pages: pages of each host fetched twice to learn their noise; 0: none.
             check_share: share of the conditional requests sent without conditions.
             first_copies: whether first copies are analysed while there is time.
+            once: whether that need not wait for spare time.
             analyser: runs the comparison of bodies.
         """
         self.detector = ChangeDetector(
-            database, confirm_pages=confirm_pages, first_copies=first_copies, analyser=analyser
+            database,
+            confirm_pages=confirm_pages,
+            first_copies=first_copies,
+            once=once,
+            analyser=analyser,
         )
         self.validators = OriginValidators(check_share=check_share)
         self._database = database

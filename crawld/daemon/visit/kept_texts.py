@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
-KEPT_BYTES: Final = 4 * 2**20
+KEPT_BYTES: Final = 8 * 2**20
 """Memory of all texts; an article has 22 KB."""
 
 
