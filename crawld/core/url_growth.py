@@ -112,11 +112,12 @@ def text_pieces(body: bytes, target: str) -> list[TextPiece]:
         body: its leading part is read, at most `_MAX_TEXT_BYTES`, up to `_MAX_PIECES` tags.
         target: path and query of its URL.
     """
-    own = _plain(unquote_to_bytes(target))
+    own = _plain(unquote_to_bytes(target).lower())
     found, numbers = [], []
-    for piece in body[:_MAX_TEXT_BYTES].split(b"<", _MAX_PIECES)[:_MAX_PIECES]:
+    for piece in body[:_MAX_TEXT_BYTES].lower().split(b"<", _MAX_PIECES)[:_MAX_PIECES]:
         tag, _, text = piece.partition(b">")
-        if tag[:1] in b"sS" and tag[:6].lower().startswith((b"script", b"style")):
+        # Between most tags there is only a line end.
+        if not text or text.isspace() or tag.startswith((b"script", b"style")):
             continue
         plain = _plain(text)
         if not plain:
@@ -140,7 +141,7 @@ def file_pieces(body: bytes) -> list[TextPiece]:
 
 
 def _plain(text: bytes) -> bytes:
-    return text.translate(None, _NO_TEXT).lower()
+    return text.translate(None, _NO_TEXT)
 
 
 class KnownText:

@@ -1,10 +1,15 @@
 """The full-text index follows the crawl."""
 
+from contextlib import closing
+
 import pytest
 
+from crawld.core.content.analysis import analyse
+from crawld.daemon.jobs import search_index as search_job
 from crawld.daemon.jobs.search_index import SearchIndexJob
 from crawld.daemon.visit.kept_texts import KeptTexts
-from crawld.store.versions import search_index
+from crawld.store.engine.connection import open_connection
+from crawld.store.versions import search_index, version
 from tests.daemon.harness import make_site, until
 
 
@@ -64,3 +69,23 @@ async def test_a_kept_text_is_indexed_without_reading_its_copy(crawled):
     hits = await running.database.read(search_index.find, "quokka", limit=30)
     assert [hit.url for hit in hits] == [found.copies[7].url]
     assert running.crawl.state.kept_texts.take(found.copies[7].digest) is None
+
+
+async def test_a_one_off_mirror_analyses_and_indexes_its_copies_as_it_visits_them(
+    serve, mirror, wall, monkeypatch
+):
+    read = []
+    monkeypatch.setattr(search_job, "SLICE_COPIES", 1)
+    monkeypatch.setattr(search_job, "LOOK_S", 0.001)
+    monkeypatch.setattr(search_index, "read_content", lambda *of: read.append(of))
+    web = await serve(make_site(), clock=wall)
+    await mirror.run(web.url())
+    with closing(open_connection(mirror.db)) as connection:
+        found = connection.execute("SELECT version_id, cleaned_digest, sketch FROM page").fetchall()
+        for version_id, *identity in found:
+            analysed = analyse(*version.read_copy(connection, version_id))
+            assert identity == [analysed.cleaned_digest, analysed.sketch]
+        # The end of the mirror indexes what it visited last.
+        assert len(found) == 20
+        assert search_index.count_pending(connection) < 20
+        assert not read
