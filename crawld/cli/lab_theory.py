@@ -145,6 +145,10 @@ def shapes(
     shape: Annotated[str, typer.Option(help="Shapes of sites, or all.")] = "all",
     pages: Annotated[int, typer.Option(min=20, help="Pages of a site.")] = 250,
     seeds: Annotated[int, typer.Option(min=1, help="Sites of each shape.")] = 1,
+    seed: Annotated[int, typer.Option(min=1, help="Seed of the first site.")] = 1,
+    orders: Annotated[
+        int, typer.Option(min=1, help="Orders of the pages of each site, for means.")
+    ] = 1,
     json_path: Output = None,
 ) -> None:
     """Compare INDEX with the best of three simpler policies on shapes of sites."""
@@ -159,6 +163,6 @@ def shapes(
             **cell.freshness,
             "margin": cell.margin,
         }
-        for cell in compare(names, pages=pages, seeds=range(1, seeds + 1))
+        for cell in compare(names, pages=pages, seeds=range(seed, seed + seeds), orders=orders)
     ]
     show_rows(rows, "Freshness, and INDEX minus the best of the others", json_path, pages=pages)

@@ -1,7 +1,9 @@
 """Shapes of sites on which INDEX must not fall behind simpler policies, with seeded histories.
 
 Each shape draws the changes of some pages over a past and one scored year; `compare` simulates the
-policies on it. Rates are lognormal, so that a site has pages of all paces.
+policies on it. Rates are lognormal, so that a site has pages of all paces. Policies visit equal
+pages in the order of their numbers, which chance decides: the mean over several orders of the same
+pages tells more than one of them.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ class Margin:
     """How INDEX stands against the best of the others in one cell.
 
     Attributes:
-        freshness: of each of `POLICIES`. margin: INDEX minus the best of the others.
+        freshness: of each of `POLICIES`, the mean over orders of the pages.
+        margin: INDEX minus the best of the others.
     """
 
     shape: str
@@ -46,8 +49,13 @@ class Margin:
     margin: float
 
 
-def compare(names: Sequence[str], *, pages: int, seeds: Iterable[int]) -> Iterable[Margin]:
+def compare(
+    names: Sequence[str], *, pages: int, seeds: Iterable[int], orders: int = 1
+) -> Iterable[Margin]:
     """Simulate the policies on shapes of sites, one cell at a time.
+
+    Args:
+        orders: of the pages of each site, ≥ 1.
 
     Raises:
         OperatorError: there is no such shape.
@@ -57,23 +65,25 @@ def compare(names: Sequence[str], *, pages: int, seeds: Iterable[int]) -> Iterab
             raise OperatorError(f"there is no shape {name!r}", hint=f"Shapes: {', '.join(SHAPES)}.")
     for name in names:
         for seed in seeds:
-            scenario = site(name, pages=pages, seed=seed)
+            ordered = [site(name, pages=pages, seed=seed, order=order) for order in range(orders)]
             for budget in BUDGETS:
-                yield _margin(scenario, name, budget, seed)
+                yield _margin(ordered, name, budget, seed)
 
 
-def site(name: str, *, pages: int, seed: int) -> Scenario:
-    """Return the scored year of a site of one of `SHAPES`."""
+def site(name: str, *, pages: int, seed: int, order: int = 0) -> Scenario:
+    """Return the scored year of a site of one of `SHAPES`, its pages in one of many orders."""
     drawn = SHAPES[name](np.random.default_rng(seed), pages)
+    if order:
+        drawn = [drawn[page] for page in np.random.default_rng([seed, order]).permutation(pages)]
     times = {f"p{page}": times for page, times in enumerate(drawn)}
     return scenario_of(from_times(times), start=START, duration_s=YEAR_S)
 
 
-def _margin(scenario: Scenario, name: str, budget: float, seed: int) -> Margin:
+def _margin(ordered: Sequence[Scenario], name: str, budget: float, seed: int) -> Margin:
     freshness = {}
     for policy in POLICIES:
-        row = run(scenario, Task(policy, budget))
-        freshness[policy] = float(str(row["freshness"]))
+        rows = [run(scenario, Task(policy, budget)) for scenario in ordered]
+        freshness[policy] = float(np.mean([float(str(row["freshness"])) for row in rows]))
     best = max(value for policy, value in freshness.items() if policy != "index")
     return Margin(name, budget, seed, freshness, freshness["index"] - best)
 

@@ -6,6 +6,7 @@ from typer.testing import CliRunner
 
 from crawld.cli.lab import app
 from crawld.lab.scenario import DAY_S
+from crawld.lab.simulate import Task, run
 from crawld.lab.site_shapes import END, SHAPES, START, compare, site
 
 
@@ -47,9 +48,33 @@ def test_a_page_that_falls_silent_does_not_mislead_index_on_all_others():
     assert cell.margin > -0.003
 
 
+def test_another_order_has_the_same_pages_at_other_numbers():
+    one, other = (site("young-news", pages=30, seed=3, order=order) for order in (0, 1))
+    assert np.array_equal(np.sort(one.histories.changed_at), np.sort(other.histories.changed_at))
+    assert not np.array_equal(one.histories.counts, other.histories.counts)
+
+
+def test_a_margin_is_of_means_over_orders():
+    two = next(iter(compare(["poisson"], pages=40, seeds=[3], orders=2)))
+    case = [site("poisson", pages=40, seed=3, order=order) for order in (0, 1)]
+    uniform = [run(each, Task("uniform", two.visits_per_page_day))["freshness"] for each in case]
+    assert uniform[0] != uniform[1]
+    assert two.freshness["uniform"] == pytest.approx(np.mean(uniform))
+
+
 def test_the_command_shows_the_margin(tmp_path):
     written = tmp_path / "shapes.json"
-    asked = ["shapes", "--shape", "redesigns", "--pages", "20", "--json", str(written)]
+    asked = [
+        "shapes",
+        "--shape",
+        "redesigns",
+        "--pages",
+        "20",
+        "--seed",
+        "2",
+        "--json",
+        str(written),
+    ]
     result = CliRunner().invoke(app, asked)
     assert result.exit_code == 0
     assert "margin" in result.output
