@@ -41,6 +41,8 @@ class Arrivals:
     Attributes:
         recent, recent_s: events and exposure, decayed with `RECENT_S`.
         long, long_s: the same, decayed with `LONG_S`.
+        span_s: mean span between two reports, by the same memory; within it a copy becomes stale
+            once, however often its page changes.
         untimed: events of a span whose end is not known yet.
     """
 
@@ -48,6 +50,7 @@ class Arrivals:
     recent_s: float = 0.0
     long: float = 0.0
     long_s: float = 0.0
+    span_s: float = 0.0
     untimed: float = 0.0
 
     def add(self, count: float, span_s: float) -> None:
@@ -70,6 +73,7 @@ class Arrivals:
         self.recent_s = self.recent_s * recent + recent_s
         self.long = self.long * long + count * long_s / span_s
         self.long_s = self.long_s * long + long_s
+        self.span_s += (span_s - self.span_s) * long_s / self.long_s
 
     @property
     def is_known(self) -> bool:
@@ -110,7 +114,8 @@ class Arrivals:
         """Return the value of `as_dict`; KeyError, TypeError or ValueError for other values."""
         names = ("recent", "recent_s", "long", "long_s")
         known = {name: float(values[name]) for name in names}
-        return cls(**known, untimed=float(values.get("untimed", 0.0)))
+        later = {name: float(values.get(name, 0.0)) for name in ("span_s", "untimed")}
+        return cls(**known, **later)
 
 
 def _log_predictive(count: float, span_s: float, shape: float, exposure_s: float) -> float:

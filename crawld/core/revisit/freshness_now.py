@@ -52,6 +52,11 @@ _SEED = 1867
 MAX_TEMPLATES_DRAWN: Final = 8
 """The most unreported edits of templates in one draw."""
 
+MOST_HIDDEN: Final = 64.0
+"""Changes that a report stands for at most."""
+
+_POINTS = 24
+
 HALF_COPY: Final = 0.5
 """Correction for continuity at each end of the interval, in copies."""
 
@@ -336,6 +341,9 @@ class _Draws:
             # Copies that wait for a template's edit are edited as often, and stale already.
             fresh = len(site.quiet) / (len(site.quiet) + site.fan_out.copies)
             factor = self._report_rate() * site.part * fresh / max(rate, 1e-300)
+            # A copy becomes stale once between two reports or visits, however often its page
+            # changes: the more copies do, the less is known of the changes behind it.
+            factor *= _hidden(self._quiet, factor, site.arrivals.span_s) ** rng.random(DRAWS)
         else:
             factor = between_factors(FACTORS, self._factor, self._part)
         expected = _interpolated(self._quiet, factor)
@@ -437,9 +445,29 @@ def _likelihood(group: HintGroup, yes: float, no: float) -> float:
     return max(math.exp(given - prior), 1e-60)
 
 
+def _hidden(quiet: QuietCopies, factor: Floats, span_s: float) -> Floats:
+    """Return how many changes stand behind a report at most, if no visit comes between reports.
+
+    Args:
+        factor: rate of reports, as a multiple of the rate of changes that the models expect.
+        span_s: time between two reports, seconds.
+    """
+    reported = factor * float(quiet.rate.sum()) * span_s
+    at = np.geomspace(*_range(factor, MOST_HIDDEN), 2 * _POINTS)
+    return np.clip(np.interp(reported, _changed(quiet, at, span_s), at) / factor, 1.0, MOST_HIDDEN)
+
+
 def _interpolated(quiet: QuietCopies, factor: Floats) -> Floats:
     """Return how many copies are expected to have changed since the reports, by factors."""
-    at = np.geomspace(max(float(factor.min()), 1e-12), max(float(factor.max()), 2e-12), 24)
-    expected = quiet.rate * quiet.open_s
-    changed = [float((1.0 - quiet.unchanged(each * expected)).sum()) for each in at]
-    return np.asarray(np.interp(factor, at, changed))
+    at = np.geomspace(*_range(factor), _POINTS)
+    return np.asarray(np.interp(factor, at, _changed(quiet, at, quiet.open_s)))
+
+
+def _range(factor: Floats, more: float = 1.0) -> tuple[float, float]:
+    return max(float(factor.min()), 1e-12), max(more * float(factor.max()), 2e-12)
+
+
+def _changed(quiet: QuietCopies, factors: Floats, time_s: float | Floats) -> list[float]:
+    """Return how many copies are expected to change in a time, for each factor."""
+    expected = quiet.rate * time_s
+    return [float((1.0 - quiet.unchanged(each * expected)).sum()) for each in factors]

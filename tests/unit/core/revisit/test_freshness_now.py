@@ -34,6 +34,8 @@ WORLDS = {
     "outages": replace(STORM, outages=((400.0, 460.0), (900.0, 1_020.0))),
     "slow host": WorldSettings(edits=0.02, delay_s=15, poll_s=60),
     "calm": WorldSettings(edits=0.002),
+    # Six edits of a page between two polls.
+    "rare polls": WorldSettings(pages=60, edits=1.2, zipf=0.3, delay_s=4, poll_s=300),
 }
 SEEDS = (11, 12, 13)
 FROM_S, UNTIL_S = 300.0, 1_800.0
