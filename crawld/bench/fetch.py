@@ -35,12 +35,14 @@ class FetchSize:
         hosts: hosts of the site, a hundred pages each.
         jitter: size of the jitter measurement.
         start: size of the database to start on.
+        warms_up: whether a page is mirrored first, so that no figure counts the making of bytecode.
     """
 
     runs: int
     hosts: int
     jitter: jitter.JitterLoad
     start: start.DatabaseSize
+    warms_up: bool = True
 
 
 FULL = FetchSize(3, 200, jitter.JitterLoad(), start.DatabaseSize())
@@ -48,7 +50,8 @@ QUICK = FetchSize(
     1,
     1,
     jitter.JitterLoad(hosts=50, delay_s=1.0, warm_up_s=2.0, window_s=4.0),
-    start.DatabaseSize(pages=2_000, hosts=20),
+    start.DatabaseSize(pages=2_000, hosts=20, starts=1),
+    warms_up=False,
 )
 
 
@@ -94,7 +97,8 @@ class _FetchBenchmark:
         with nginx.serve(tree, self._directory / "nginx") as port:
             web = ServedSite(tree, port, self._directory)
             self._progress("filling the caches of Scrapy and of Python")
-            fetch_crawld.warm_up(web)
+            if self._size.warms_up:
+                fetch_crawld.warm_up(web)
             caches = {tuned: fetch_peers.scrapy_fill_cache(web, tuned=tuned) for tuned in _TUNED}
             for number in range(1, self._size.runs + 1):
                 self._progress(f"run {number} of {self._size.runs}")

@@ -42,7 +42,6 @@ ETAG = '"6b012e4c-6590"'
 """As nginx writes it: modification time and size of a file."""
 _BODY = body.encode(b"<!doctype html><title>Page</title>")
 _WRITE_PAGES = 20_000
-_STARTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +55,7 @@ class DatabaseSize:
         port: of all hosts.
         copies: whether visited pages have a stored copy and a change model, as after a crawl: a
             daemon asks for them with conditions, and its jobs read their models.
+        starts: how many starts are measured.
     """
 
     pages: int = 1_000_000
@@ -63,6 +63,7 @@ class DatabaseSize:
     unvisited_every: int = 10
     port: int = _PORT
     copies: bool = False
+    starts: int = 3
 
 
 def measure(directory: Path, size: DatabaseSize) -> Metrics:
@@ -74,7 +75,7 @@ def measure(directory: Path, size: DatabaseSize) -> Metrics:
         directory, KNOWN_SITE, [known_url(addresses[0], 0)], {"politeness": "host_delay_s = 900.0"}
     )
     trio.run(fill_known_pages, crawld_process.database_path(directory), size, addresses)
-    return medians([_start(config, size) for _ in range(_STARTS)])
+    return medians([_start(config, size) for _ in range(size.starts)])
 
 
 def _start(config: Path, size: DatabaseSize) -> Metrics:
