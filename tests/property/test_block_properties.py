@@ -3,9 +3,11 @@
 import re
 from zlib import crc32
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from crawld.core.content import tags
 from crawld.core.content.blocks import blocks_of
 from crawld.core.content.html import parse
 from crawld.core.content.tags import block_runs
@@ -104,9 +106,16 @@ pieces = st.sampled_from(
 )
 
 
-@settings(max_examples=400)
-@given(st.lists(pieces, max_size=40).map("".join))
-def test_blocks_are_those_read_tag_by_tag(markup):
+@pytest.fixture(params=["piece by piece", "all at once"])
+def cut(request, monkeypatch):
+    """Both ways to cut markup."""
+    if request.param == "all at once":
+        monkeypatch.setattr(tags, "FEW_TAGS", -1)
+
+
+@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(markup=st.lists(pieces, max_size=40).map("".join))
+def test_blocks_are_those_read_tag_by_tag(cut, markup):
     page = parse(markup)
     body = page.tree.body
     blocks = blocks_of(page.tree, "")
@@ -114,13 +123,14 @@ def test_blocks_are_those_read_tag_by_tag(markup):
     assert list(zip(blocks.texts, blocks.places, strict=True)) == read
 
 
-@given(st.text('<>ab"=/- !\0', max_size=60))
-def test_any_markup_is_cut(markup):
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(markup=st.text('<>ab"=/- !\0', max_size=60))
+def test_any_markup_is_cut(cut, markup):
     *_, (_, last) = block_runs(markup)
     assert last is None
 
 
-def test_targets_of_links_stay_in_their_text():
+def test_targets_of_links_stay_in_their_text(cut):
     found = list(block_runs('<p>see <a href="/x" title="y">x</a>, <a href="/x?sid=1">y</a></p>'))
     target = f"{TARGET_START}/x{TARGET_END}"
     assert found == [("", "p"), (f"see {target}x, {target}y", None), ("", None)]

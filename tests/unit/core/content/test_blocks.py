@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawld.core.content import tags
 from crawld.core.content.blocks import (
     MAX_BLOCKS,
     Blocks,
@@ -145,7 +146,9 @@ def test_lines():
     assert lines_of("a  b\r\n\n c ").texts == ("a b", "c")
 
 
-def test_a_missing_end_tag_is_searched_for_once():
+@pytest.mark.parametrize("few_tags", [10_000, -1])
+def test_a_missing_end_tag_is_searched_for_once(monkeypatch, few_tags):
+    monkeypatch.setattr(tags, "FEW_TAGS", few_tags)
     calls = Counter()
 
     def count(_, event, called):
@@ -163,7 +166,9 @@ def test_a_missing_end_tag_is_searched_for_once():
     assert calls["find"] + calls["startswith"] < 20_000
 
 
-def test_a_hidden_element_with_raw_content_hides_nothing_behind_it():
+@pytest.mark.parametrize("few_tags", [tags.FEW_TAGS, -1])
+def test_a_hidden_element_with_raw_content_hides_nothing_behind_it(monkeypatch, few_tags):
+    monkeypatch.setattr(tags, "FEW_TAGS", few_tags)
     html = "<p>a</p><iframe hidden src=x><p>n</iframe><script hidden>s</script><p>b</p>"
     assert texts(html) == ["a", "b"]
 
