@@ -3,7 +3,7 @@
 Lexbor serializes with every tag closed, every attribute quoted, and `<` and `>` escaped in text.
 Every `<` is therefore a tag, and `str.split` finds them all. Only the tags that open or close a
 block end a run of text. A loop over the pieces costs half as much as vectors of numpy for a page of
-300 tags, and twice as much for one of 2,000, which are left to `tag_vectors.py`.
+300 tags, and twice as much for an article of 2,000, which `tag_vectors.py` cuts.
 
 In a run of text the tags of inline elements are removed, cells and line breaks are written as text,
 and the targets of links and images are enclosed in marks (`targets.py`).
