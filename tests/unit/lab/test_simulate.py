@@ -59,6 +59,32 @@ def test_score_agrees_with_a_count_by_small_steps():
     assert (score.visits, score.useful) == (4, 4)
 
 
+def test_changes_that_a_visit_finds_before_their_reports_are_neither_missed_nor_false():
+    times = {"page": [START - DAY_S, START + 1_000.0, START + 1_990.0]}
+    case = scenario_of(from_times(times), start=START, duration_s=DAY_S)
+    feed, policy = HintFeed(case, HintOptions.parse("lag=60")), UniformPolicy()
+    real, missing = feed.reliability.real, feed.reliability.missing
+    before = real.yes, real.no, missing.yes, missing.no
+    feed.deliver(policy, START + 2_000.0)
+    feed.record_visit(policy, 0, [START + 1_000.0, START + 1_990.0], START + 2_000.0)
+    feed.deliver(policy, START + 2_055.0)  # the second report comes now
+    feed.record_visit(policy, 0, [], START + 3_000.0)
+    reports = np.subtract((real.yes, real.no, missing.yes, missing.no), before)
+    assert reports.tolist() == pytest.approx([2.0, 0.0, 0.0, 2.0])
+
+
+def test_changes_that_the_source_can_no_longer_report_are_missed():
+    times = {"page": [START - DAY_S, START + 1_000.0]}
+    case = scenario_of(from_times(times), start=START, duration_s=DAY_S)
+    feed, policy = HintFeed(case, HintOptions.parse("lag=60")), UniformPolicy()
+    missed_before = feed.reliability.missing.yes
+    feed.deliver(policy, START + 500.0)
+    feed.record_visit(policy, 0, [START + 450.0], START + 500.0)  # of which no report will come
+    assert feed.reliability.missing.yes == missed_before
+    feed.deliver(policy, START + 600.0)
+    assert feed.reliability.missing.yes == missed_before + 1.0
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy_runs_and_keeps_the_budget(policy):
     case = scenario(days=20)
@@ -304,32 +330,6 @@ def test_polls_take_their_share_of_the_slots_and_hints_are_parsed():
     for text in ("", "lag", "lag=x", "lag=1,miss=1", "lag=-1", "poll=5", "lag=1,other=2"):
         with pytest.raises(OperatorError):
             HintOptions.parse(text)
-
-
-def test_changes_that_a_visit_finds_before_their_reports_are_neither_missed_nor_false():
-    times = {"page": [START - DAY_S, START + 1_000.0, START + 1_990.0]}
-    case = scenario_of(from_times(times), start=START, duration_s=DAY_S)
-    feed, policy = HintFeed(case, HintOptions.parse("lag=60")), UniformPolicy()
-    real, missing = feed.reliability.real, feed.reliability.missing
-    before = real.yes, real.no, missing.yes, missing.no
-    feed.deliver(policy, START + 2_000.0)
-    feed.record_visit(policy, 0, [START + 1_000.0, START + 1_990.0], START + 2_000.0)
-    feed.deliver(policy, START + 2_055.0)  # the second report comes now
-    feed.record_visit(policy, 0, [], START + 3_000.0)
-    reports = np.subtract((real.yes, real.no, missing.yes, missing.no), before)
-    assert reports.tolist() == pytest.approx([2.0, 0.0, 0.0, 2.0])
-
-
-def test_changes_that_the_source_can_no_longer_report_are_missed():
-    times = {"page": [START - DAY_S, START + 1_000.0]}
-    case = scenario_of(from_times(times), start=START, duration_s=DAY_S)
-    feed, policy = HintFeed(case, HintOptions.parse("lag=60")), UniformPolicy()
-    missed_before = feed.reliability.missing.yes
-    feed.deliver(policy, START + 500.0)
-    feed.record_visit(policy, 0, [START + 450.0], START + 500.0)  # of which no report will come
-    assert feed.reliability.missing.yes == missed_before
-    feed.deliver(policy, START + 600.0)
-    assert feed.reliability.missing.yes == missed_before + 1.0
 
 
 def test_a_scenario_without_pages_gives_a_hint():
