@@ -5,12 +5,12 @@ import gc
 import os
 import shutil
 import signal
-import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from crawld.store.engine import migrate
+from tests import daemon_memory
 
 # A deadline, or a limit on the time to draw examples, would test the speed of the machine.
 settings.register_profile("crawld", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -77,15 +77,10 @@ def _free_daemons():
     yield
     if gc.get_threshold() != before:
         gc.set_threshold(*before)
-        models = sys.modules.get("fastapi.dependencies.models")
-        for cached in vars(models).values() if models else ():
-            if hasattr(cached, "cache_clear"):
-                cached.cache_clear()
+        daemon_memory.forget_routes()
         _frozen_daemons += 1
         if _frozen_daemons % FREED_AT_ONCE == 0:
-            gc.unfreeze()
-            gc.collect()
-            gc.freeze()
+            daemon_memory.collect()
 
 
 @pytest.fixture(autouse=True, scope="session")

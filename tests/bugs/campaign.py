@@ -22,6 +22,7 @@ from crawld.universe.draw import campaign_days, draw_plan
 from crawld.universe.freshness_audit import CLAIMED_SHARE
 from crawld.universe.run_universe import run_universe
 from crawld.universe.scenario import plan_sha256
+from tests import daemon_memory
 
 MAX_CPU_S = 300.0
 """CPU time of one seed; one that takes longer is a finding, too."""
@@ -69,6 +70,8 @@ def run_seeds(first: int, last: int, done: Path | None = None) -> Iterator[dict[
         plan = draw_plan(seed, campaign_days(seed))
         if row is None or row.get("plan_sha256") != plan_sha256(plan):
             row = run_seed(seed)
+            daemon_memory.forget_routes()
+            daemon_memory.collect()
             if done is not None:
                 with done.open("a") as file:
                     file.write(json.dumps(row) + "\n")
