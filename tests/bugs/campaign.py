@@ -47,6 +47,9 @@ def run_seed(seed: int) -> dict[str, Any]:
             plan = plan_sha256(draw_plan(seed, days))
             failed = {"seed": seed, "days": days, "plan_sha256": plan, "visits": 0}
             return {**failed, "violations": [violation]}
+        finally:
+            daemon_memory.forget_routes()
+            daemon_memory.collect()
 
 
 def known_rows(done: Path) -> dict[int, dict[str, Any]]:
@@ -70,8 +73,6 @@ def run_seeds(first: int, last: int, done: Path | None = None) -> Iterator[dict[
         plan = draw_plan(seed, campaign_days(seed))
         if row is None or row.get("plan_sha256") != plan_sha256(plan):
             row = run_seed(seed)
-            daemon_memory.forget_routes()
-            daemon_memory.collect()
             if done is not None:
                 with done.open("a") as file:
                     file.write(json.dumps(row) + "\n")

@@ -103,3 +103,6 @@ def _wait(daemon, outcomes, world, cases, guard_s):
                     unasked[row.host] = None
         if not any(unasked.values()):
             return
+    never = [host for host, prefix in unasked.items() if prefix]
+    done = not pending and len(outcomes.healthy) >= HEALTHY_PAGES
+    assert not (done and never), f"never asked for their source: {never}"

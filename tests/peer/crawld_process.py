@@ -21,7 +21,7 @@ from typing import Any
 from crawld.simweb.ledger import Ledger
 from tests.peer.process import ManagedProcess, ProcessError, run_forked
 
-POLL_S = 0.05
+POLL_S = 0.1
 WAIT_S = 120.0
 """Longest wait of a test; a working program on an idle machine needs a tenth of it."""
 

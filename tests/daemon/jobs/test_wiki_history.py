@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from crawld.core.change.model import PageModel
+from crawld.daemon.jobs.wiki_history import job as wiki_history_job
 from crawld.daemon.jobs.wiki_history import reader
 from crawld.daemon.jobs.wiki_history.job import FIRST_COPY_WAIT_S
 from crawld.daemon.jobs.wiki_history.reader import MAX_FAILURES
@@ -331,3 +332,23 @@ async def test_a_site_without_a_copy_is_checked_again_soon(serve, daemon, mirror
     await until(lambda: mirror.rows("SELECT 1 FROM version"), what="a copy")
     running.jobs.run_soon("backfill")
     await until(lambda: job.every_s == 600.0, what="a run that saw one")
+
+
+async def test_a_wiki_whose_first_page_comes_late_does_not_wait_for_another_in_trouble(
+    wiki_of, daemon, mirror, monkeypatch
+):
+    monkeypatch.setattr(wiki_history_job, "FIRST_COPY_WAIT_S", 0.1)
+    busy = await wiki_of({"Start": history(3)})
+    busy.faults.append(lambda given: error("maxlag", 503, {"Retry-After": "600"}))
+    late = await wiki_of({"Start": history(3)}, host="b.test")
+    hosts = ["b.test", "c.test"]
+    other = {"name": "late", "api": True, "seeds": ["http://c.test:1/"], "hosts": hosts}
+    running = await daemon(
+        busy.url(), site={"api": True}, beside=[other], jobs={"backfill_every_s": 600.0}
+    )
+    await until(lambda: mirror.rows("SELECT 1 FROM version"), what="a copy")
+    running.jobs.run_soon("backfill")
+    await until(busy.api_requests, what="a request to the first wiki")
+    [_, site] = running.state.sites.values()
+    await running.state.add_seeds(site, [late.url()])
+    await until(late.api_requests, what="a request to the other wiki")

@@ -70,12 +70,13 @@ class ScriptedWiki:
     titles_limit: int = 50
     robots: str = ""
     api: str = "/w/api.php"
+    host: str = "a.test"
     faults: list = field(default_factory=list)
     requests: list = field(default_factory=list)
     port: int = 0
 
     def url(self, title="Start"):
-        return f"http://a.test:{self.port}/wiki/{title}"
+        return f"http://{self.host}:{self.port}/wiki/{title}"
 
     def api_requests(self):
         """Return the parameters of each request to the API."""
@@ -116,7 +117,7 @@ class ScriptedWiki:
         if title not in self.pages:
             return page_text("no such page", 404)
         links = "".join(f'<a href="/wiki/{other}">{other}</a>' for other in self.pages)
-        edit = f'<link rel="EditURI" href="//a.test:{self.port}/w/api.php?action=rsd">'
+        edit = f'<link rel="EditURI" href="//{self.host}:{self.port}/w/api.php?action=rsd">'
         generator = '<meta name="generator" content="MediaWiki 1.99"/>'
         text = self.pages[title][-1][2] if self.pages[title] else ""
         return page_text(f"<html><head>{generator}{edit}</head><body>{links}<p>{text}</p></body>")
@@ -143,7 +144,7 @@ class ScriptedWiki:
                 "generator": "MediaWiki 1.99",
                 "articlepath": "/wiki/$1",
                 "script": "/w/index.php",
-                "server": f"//a.test:{self.port}",
+                "server": f"//{self.host}:{self.port}",
                 "case": "case-sensitive",
             },
             "namespaces": {
