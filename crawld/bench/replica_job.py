@@ -169,14 +169,21 @@ async def _fill(
 
 async def _verdicts(daemon: Daemon, web: ReplicaWeb) -> Metrics:
     """Compare the daemon's verdicts with the truth."""
-    group = dict(zip(web.hosts.names, web.group.tolist(), strict=True))
     rows = await daemon.database.read(replica.list_replicas)
     pruned = [row for row in rows if row.status == "pruned"]
-    right = sum(group[row.host] == group[row.canonical_host] >= 0 for row in pruned)
     return {
         "copies": float((web.group >= 0).sum() - len(web.cause)),
         "pruned": float(len(pruned)),
-        "pruned_wrongly": float(len(pruned) - right),
+        "pruned_wrongly": float(
+            wrong_verdicts(web, [(row.host, row.canonical_host) for row in pruned])
+        ),
         "held": float(len(rows) - len(pruned)),
         "resting_pages": float(sum(row.suspended for row in rows)),
     }
+
+
+def wrong_verdicts(web: ReplicaWeb, pruned: Sequence[tuple[str, str]]) -> int:
+    """Return how many pairs of a host and its original, both `name:port`, are no replicas."""
+    group = dict(zip(web.hosts.names, web.group.tolist(), strict=True))
+    pairs = [[group[host.rpartition(":")[0]] for host in pair] for pair in pruned]
+    return sum(one != other or one < 0 for one, other in pairs)

@@ -44,7 +44,7 @@ class Benchmark(Protocol):
         """Measure and return the value of `result.build_result`.
 
         Args:
-            quick: run for seconds only; the figures mean little.
+            quick: run for seconds or minutes only; the figures mean little.
             progress: called with one line of progress at a time.
         """
 
