@@ -384,7 +384,9 @@ def bench(
     ],
     *,
     json_out: Json = False,
-    quick: Annotated[bool, typer.Option("--quick", help="Short run: seconds, of replica and fetch some minutes.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Short run: seconds, of replica and fetch some minutes.")
+    ] = False,
     known: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="seen: known URLs; default: 1, 10 and 100 million."),
