@@ -450,8 +450,11 @@ def _hidden(quiet: QuietCopies, factor: Floats, span_s: float) -> Floats:
 
     Args:
         factor: rate of reports, as a multiple of the rate of changes that the models expect.
-        span_s: time between two reports, seconds.
+        span_s: time between two reports, seconds; 0: not known.
     """
+    if span_s <= 0.0:
+        return np.ones_like(factor)
+    factor = np.maximum(factor, 1e-300)
     reported = factor * float(quiet.rate.sum()) * span_s
     at = np.geomspace(*_range(factor, MOST_HIDDEN), 2 * _POINTS)
     return np.clip(np.interp(reported, _changed(quiet, at, span_s), at) / factor, 1.0, MOST_HIDDEN)

@@ -173,6 +173,15 @@ def test_changes_since_the_last_poll_are_expected():
         assert found.low < found.freshness - 0.01
 
 
+def test_reports_of_an_unknown_or_silent_span_hide_no_change():
+    told = quiet(100, open_s=40.0)
+    silent = Arrivals()
+    silent.add(0.0, 1e7)
+    for arrivals in (silent, Arrivals(long=1.0, long_s=1e6)):
+        found = estimate_freshness(site(unreported_s=1e-6, arrivals=arrivals, quiet=told))
+        assert found.low > 0.95
+
+
 def test_a_pending_template_counts_as_many_pages_as_it_had():
     for size in (5.0, 50.0):
         known = FanOut(pending=[EditedTemplate(size, 100)])
