@@ -220,8 +220,8 @@ def renewal_function(renewal: Renewal, *, horizon: float, points: int = 192) -> 
     at_once = max(_CELLS_AT_ONCE // points**2, 1)
     expected = np.concatenate(
         [
-            _expected_changes(Renewal(renewal.edges, stack.mass[first : first + at_once]), grid)
-            for first in range(0, len(stack.mass), at_once)
+            _expected_changes(Renewal(renewal.edges, stack.mass[begin : begin + at_once]), grid)
+            for begin in range(0, len(stack.mass), at_once)
         ]
     )
     single = renewal.mass.ndim == 1

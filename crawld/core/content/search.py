@@ -55,10 +55,10 @@ class Query(NamedTuple):
 
 def searchable_text(blocks: Blocks) -> str:
     """Return the visible text of a page without its title, one line for each block."""
-    lines: list[str] = []
-    left = MAX_TEXT
     if sum(map(len, blocks.texts)) <= MAX_TEXT:
         return _all_text(blocks.texts)
+    lines: list[str] = []
+    left = MAX_TEXT
     for block in blocks.texts:
         if left <= 0:
             break

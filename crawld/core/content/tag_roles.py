@@ -48,5 +48,3 @@ ROLES.update({f"/{name}": CLOSE if role == OPEN else NONE for name, role in tupl
 HIDDEN = re.compile(
     r' hidden="| style="[^"]*(?:display\s*:\s*none|visibility\s*:\s*hidden)', re.IGNORECASE
 )
-SOURCE = re.compile(r' src="([^"]*)"')
-HREF = re.compile(r' href="([^"]*)"')

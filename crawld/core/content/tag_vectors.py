@@ -18,7 +18,6 @@ from crawld.core.content.tag_roles import (
     CELL,
     CLOSE,
     HIDDEN,
-    HREF,
     IMAGE,
     LINK,
     OPEN,
@@ -26,10 +25,9 @@ from crawld.core.content.tag_roles import (
     RAW_ELEMENTS,
     ROLES,
     SKIP,
-    SOURCE,
     VOID,
 )
-from crawld.core.content.targets import TARGET_END, TARGET_START, image_target, link_target
+from crawld.core.content.targets import TARGET_END, TARGET_START, target_of_image, target_of_link
 from crawld.core.value_type import value_type
 
 # --- names of tags, eight bytes at a time ------------------------------------------------------
@@ -243,11 +241,9 @@ def vector_runs(markup: str) -> Iterator[tuple[str, str | None]]:
             yield run, None
             run = text
         elif mark == LINK:
-            target = HREF.search(next(tags))
-            run += link_target(target[1]) + text if target else text
+            run += target_of_link(next(tags)) + text
         else:
-            source = SOURCE.search(next(tags))
-            run += image_target(source[1]) + text if source else text
+            run += target_of_image(next(tags)) + text
     yield run, None
 
 

@@ -22,7 +22,6 @@ from crawld.core.content.tag_roles import (
     CELL,
     CLOSE,
     HIDDEN,
-    HREF,
     IMAGE,
     LINK,
     NONE,
@@ -30,11 +29,10 @@ from crawld.core.content.tag_roles import (
     RAW,
     ROLES,
     SKIP,
-    SOURCE,
     VOID,
 )
 from crawld.core.content.tag_vectors import vector_runs
-from crawld.core.content.targets import image_target, link_target, without_marks
+from crawld.core.content.targets import target_of_image, target_of_link, without_marks
 
 FEW_TAGS: Final = 1_000
 """Up to this number the loop costs less."""
@@ -76,11 +74,9 @@ def _runs(markup: str) -> Iterator[tuple[str, str | None]]:
             yield run, None
             run = text
         elif role == LINK:
-            found = HREF.search(tag)
-            run += link_target(found[1]) + text if found else text
+            run += target_of_link(tag) + text
         elif role == IMAGE:
-            found = SOURCE.search(tag)
-            run += image_target(found[1]) + text if found else text
+            run += target_of_image(tag) + text
         elif role == CELL:
             run += " | " + text
         elif role == BREAK:

@@ -13,6 +13,8 @@ from xxhash import xxh3_64_intdigest
 TARGET_START, TARGET_END = "\x02", "\x03"
 TARGET = re.compile(f"{TARGET_START}[^{TARGET_START}{TARGET_END}]*{TARGET_END}")
 
+_HREF = re.compile(r' href="([^"]*)"')
+_SOURCE = re.compile(r' src="([^"]*)"')
 _SESSION_PATH = re.compile(
     r"(?<!&amp);(?:jsessionid|phpsessid|sid|sessionid)=[^?#]*", re.IGNORECASE
 )
@@ -26,6 +28,18 @@ _SESSION_NAMES = frozenset(
         *("rnd", "rand", "random"),
     }
 )
+
+
+def target_of_link(tag: str) -> str:
+    """Return the comparable target of a serialized tag of a link; "" without one."""
+    found = _HREF.search(tag)
+    return link_target(found[1]) if found else ""
+
+
+def target_of_image(tag: str) -> str:
+    """Return the comparable source of a serialized tag of an image; "" without one."""
+    found = _SOURCE.search(tag)
+    return image_target(found[1]) if found else ""
 
 
 def link_target(href: str) -> str:

@@ -335,19 +335,22 @@ class HostFeatures:
 
     def resemble(self, at: Ids, other: Ids) -> NDArray[np.bool_]:
         """Return of which pages with a text the texts are equal or resemble by `RESEMBLES`."""
-        first, second = self.signature[at], self.signature[other]
-        compared = (first != NO_SIGNATURE) & (second != NO_SIGNATURE)
-        like = (self.likeness[at] == self.likeness[other]) & (self.likeness[at] != NO_SIGNATURE)
+        compared, equal = self._same_texts(at, other)
         alike = _resemblance(self.bins[at], self.bins[other]) >= RESEMBLES
-        found: NDArray[np.bool_] = compared & ((first == second) | like | alike)
+        found: NDArray[np.bool_] = compared & (equal | alike)
         return found
+
+    def _same_texts(self, at: Ids, other: Ids) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return of which pages both have a text, and where these two would be equal."""
+        first, second = self.signature[at], self.signature[other]
+        like = (self.likeness[at] == self.likeness[other]) & (self.likeness[at] != NO_SIGNATURE)
+        return (first != NO_SIGNATURE) & (second != NO_SIGNATURE), (first == second) | like
 
     def _content(self, one: Ids, other: Ids) -> SharedContent:
         pair, at, found, common = match_entries(self.page, self.page_begin, one, other)
-        first, second = self.signature[at], self.signature[found]
-        compared = common & (first != NO_SIGNATURE) & (second != NO_SIGNATURE)
-        like = (self.likeness[at] == self.likeness[found]) & (self.likeness[at] != NO_SIGNATURE)
-        equal = compared & ((first == second) | like)
+        have_texts, same = self._same_texts(at, found)
+        compared = common & have_texts
+        equal = compared & same
         differ = np.flatnonzero(compared & ~equal)
         resembles = np.zeros(len(at))
         resembles[differ] = _resemblance(self.bins[at[differ]], self.bins[found[differ]])

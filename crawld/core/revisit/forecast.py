@@ -50,8 +50,8 @@ MIN_CHANGES: Final = 3
 YEAR_S: Final = 365 * 86_400.0
 
 ROUNDS_MOST: Final = 16.0
-_STEPS = 22
 _PRICE_LEAST, _PRICE_MOST = 1e-3, 1e12
+_STEPS = 22
 """Each step halves the logarithm of the range: the price is right to a hundred-thousandth."""
 _SHORT = 1e-9
 _RATE_LEAST = 1e-12

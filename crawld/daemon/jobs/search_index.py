@@ -63,11 +63,8 @@ class SearchIndexJob(BackgroundWork):
         before, looked_at = self._indexed, self._database.changes("version")
         pace = Pace(REST_FACTOR)
         while self._database.look_up(search_index.any_new):
-            found = await self._database.read(search_index.next_copies)
-            if found is None:
+            if not await self._index_slice(SLICE_COPIES):
                 break
-            await self._database.write(search_index.apply, await self._words(found))
-            self._indexed += len(found.copies)
             await pace.rest()
         self._looked_at = looked_at
         return f"{self._indexed - before} pages indexed"
@@ -77,10 +74,17 @@ class SearchIndexJob(BackgroundWork):
         while True:
             await trio.sleep(LOOK_S)
             while self._database.look_up(search_index.count_pending) >= SLICE_COPIES:
-                found = await self._database.read(search_index.next_copies, limit=MOST_COPIES)
-                if found is None:
+                if not await self._index_slice(MOST_COPIES):
                     break
-                await self._database.write(search_index.apply, await self._words(found))
+
+    async def _index_slice(self, most: int) -> bool:
+        """Index the next copies; return whether there were any."""
+        found = await self._database.read(search_index.next_copies, limit=most)
+        if found is None:
+            return False
+        await self._database.write(search_index.apply, await self._words(found))
+        self._indexed += len(found.copies)
+        return True
 
     async def _words(self, found: CopySlice) -> IndexSlice:
         entries = []

@@ -140,20 +140,20 @@ def redirects(connection: apsw.Connection) -> list[Redirect]:
 def copies(connection: apsw.Connection, server_id: int, limit: int) -> list[tuple[str, int]]:
     """Return (URL, newest version_id) of pages of a host, those nearest to the seeds first."""
     rows = connection.execute(
-        f"SELECT url, version_id FROM page WHERE {server.has_page('?1')}"
-        " AND version_id IS NOT NULL AND requisite = 0 ORDER BY depth, page_id LIMIT ?2",
+        f"SELECT url, version_id {_FROM_COPIES} ORDER BY depth, page_id LIMIT ?2",
         (server_id, limit),
     )
     return [(url, version_id) for url, version_id in rows]
 
 
+_FROM_COPIES: Final = (
+    f"FROM page WHERE {server.has_page('?1')} AND version_id IS NOT NULL AND requisite = 0"
+)
+
+
 def count_copies(connection: apsw.Connection, server_id: int) -> int:
     """Return how many pages of a host have a copy."""
-    count: int = connection.execute(
-        f"SELECT count(*) FROM page WHERE {server.has_page('?1')}"
-        " AND version_id IS NOT NULL AND requisite = 0",
-        (server_id,),
-    ).get
+    count: int = connection.execute(f"SELECT count(*) {_FROM_COPIES}", (server_id,)).get
     return count
 
 

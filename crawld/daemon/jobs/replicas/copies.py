@@ -135,7 +135,8 @@ def read_facts(
     examine(copies[:FIRST_COPIES])
     pages = 0
     if canonicals:
-        copies = inputs.copies(connection, server_id, MOST_COPIES)
+        if not before.canonicals:
+            copies = inputs.copies(connection, server_id, MOST_COPIES)
         examine(copies[FIRST_COPIES:])
         pages = inputs.count_copies(connection, server_id)
     else:
