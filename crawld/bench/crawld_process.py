@@ -20,7 +20,7 @@ import trio
 
 from crawld.bench.process import Child, program_error, run_child
 from crawld.core.page import Outcome
-from crawld.store import visit
+from crawld.store import visit_log
 from crawld.store.engine.database import Database
 
 _START_S = 120.0
@@ -153,7 +153,7 @@ def count_visits(directory: Path) -> dict[Outcome, int]:
 
     def count(connection: apsw.Connection) -> dict[Outcome, int]:
         return {
-            outcome: len(visit.log(connection, after=0, limit=_MAX_VISITS, outcome=outcome))
+            outcome: len(visit_log.log(connection, after=0, limit=_MAX_VISITS, outcome=outcome))
             for outcome in Outcome
         }
 

@@ -38,10 +38,10 @@ from crawld.simweb.truth import (
     freshness_by_fetch_time,
     mean_freshness,
 )
-from crawld.store import visit as visit_rows
+from crawld.store import visit_log
 from crawld.store.engine.database import Database
 from crawld.store.frontier import frontier
-from crawld.store.visit import VisitRow
+from crawld.store.visit_log import VisitRow
 
 VISITS_SHOWN = 8
 FIXED_LINES = 16
@@ -88,7 +88,7 @@ class DemoState:
     async def update(self, database: Database) -> None:
         """Read the new visits and compare the mirror with the site."""
         while True:
-            rows = await database.read(visit_rows.log, after=self._last_id, limit=VISITS_READ)
+            rows = await database.read(visit_log.log, after=self._last_id, limit=VISITS_READ)
             for row in rows:
                 self._note(row)
             if len(rows) < VISITS_READ:

@@ -37,7 +37,7 @@ from crawld.daemon.api.views import (
 from crawld.daemon.api.why import why_routes
 from crawld.daemon.api.wiki_views import wiki_statuses
 from crawld.daemon.daemon import Daemon
-from crawld.store import visit as visit_rows
+from crawld.store import visit_log
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import page_share
 from crawld.store.frontier import site as site_rows
@@ -97,7 +97,7 @@ def _lists(router: APIRouter, daemon: Daemon) -> None:
         """Visits in the order they were recorded; without `after` the newest."""
         host_id = None if host is None else (await known_host(daemon, host)).host_id
         rows = await daemon.database.read(
-            visit_rows.log, after=after, limit=limit, host_id=host_id, outcome=outcome
+            visit_log.log, after=after, limit=limit, host_id=host_id, outcome=outcome
         )
         return [visit_status(row) for row in rows]
 

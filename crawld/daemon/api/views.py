@@ -19,7 +19,7 @@ from crawld.daemon.api.schemas.url_pattern import UrlPatternStatus
 from crawld.daemon.daemon import Daemon
 from crawld.daemon.jobs.runner import JobState
 from crawld.daemon.site_models import read_site_model
-from crawld.store import visit as visit_rows
+from crawld.store import visit_log
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import refusal, server
 from crawld.store.frontier.host import HostRow, OriginRobots
@@ -29,7 +29,7 @@ from crawld.store.replica import replica as replica_rows
 from crawld.store.versions import version as version_rows
 from crawld.store.versions import version_tag
 from crawld.store.versions.version import VersionRow
-from crawld.store.visit import VisitRow
+from crawld.store.visit_log import VisitRow
 
 VISITS_SHOWN = 20
 VERSIONS_SHOWN = 50
@@ -175,7 +175,7 @@ def visit_status(row: VisitRow) -> status.VisitStatus:
 
 async def page_detail(daemon: Daemon, record: PageRecord) -> status.PageDetail:
     """Return a page with its visits and versions."""
-    visits = await daemon.database.read(visit_rows.of_page, record.page_id, limit=VISITS_SHOWN)
+    visits = await daemon.database.read(visit_log.of_page, record.page_id, limit=VISITS_SHOWN)
     versions = await daemon.database.read(
         version_rows.list_versions, record.page_id, limit=VERSIONS_SHOWN
     )

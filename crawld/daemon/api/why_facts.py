@@ -42,7 +42,7 @@ from crawld.daemon.api.why_wiki import WikiOfUrl
 from crawld.daemon.fetch.metered_fetcher import month_of
 from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.visit.content import PRODUCT
-from crawld.store import visit as visit_rows
+from crawld.store import visit_log
 from crawld.store.changes import hint
 from crawld.store.frontier import (
     dust,
@@ -312,7 +312,7 @@ def _page(connection: apsw.Connection, record: PageRecord, now: float) -> PageFa
     if record.referrer_id is not None:
         referrer = page_rows.for_visit(connection, record.referrer_id)
         found_on = referrer.url if referrer is not None else None
-    visits = visit_rows.of_page(connection, page_id, limit=VISITS_SHOWN)
+    visits = visit_log.of_page(connection, page_id, limit=VISITS_SHOWN)
     shown = select_copy(connection, page_id, now)
     removal = shown.removal if shown is not None else None
     waits = record.state is PageState.DISCOVERED

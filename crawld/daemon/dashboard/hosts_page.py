@@ -20,7 +20,7 @@ from crawld.dashboard.chart import Chart
 from crawld.dashboard.rendering import link
 from crawld.dashboard.strip import TimeMark, sparkline, strip
 from crawld.dashboard.words import duration
-from crawld.store import visit as visit_rows
+from crawld.store import visit_log
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import page_list
 
@@ -94,12 +94,12 @@ async def show_host(daemon: Daemon, query: Parameters) -> View:
 
 async def _newest_visits(daemon: Daemon, host_id: int) -> list[VisitStatus]:
     """Return visits of a host among the newest of all hosts, the newest first."""
-    newest = await daemon.database.read(visit_rows.log, limit=1)
+    newest = await daemon.database.read(visit_log.log, limit=1)
     if not newest:
         return []
     after = max(newest[-1].visit_id - VISITS_LOOKED_AT, 0)
     rows = await daemon.database.read(
-        visit_rows.log, after=after, limit=VISITS_LOOKED_AT, host_id=host_id
+        visit_log.log, after=after, limit=VISITS_LOOKED_AT, host_id=host_id
     )
     return [visit_status(row) for row in reversed(rows)]
 

@@ -16,7 +16,7 @@ from crawld.daemon.dashboard.visit_words import KIND_NAMES, mark_of
 from crawld.dashboard.chart import Chart
 from crawld.dashboard.strip import TimeMark, strip
 from crawld.dashboard.words import duration, share
-from crawld.store import visit as visit_rows
+from crawld.store import visit_log
 
 VISITS_DRAWN: Final = 300
 """Visits in the history strip."""
@@ -32,7 +32,7 @@ async def show_page(daemon: Daemon, query: Parameters) -> View:
         return View("page.html", "pages", why.url, {"why": why, "page": None})
     record = await known_page(daemon, why.url)
     page = await page_detail(daemon, record)
-    rows = await daemon.database.read(visit_rows.of_page, record.page_id, limit=VISITS_DRAWN)
+    rows = await daemon.database.read(visit_log.of_page, record.page_id, limit=VISITS_DRAWN)
     visits = [visit_status(row) for row in rows]
     return View(
         "page.html",

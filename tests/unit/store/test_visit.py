@@ -4,6 +4,7 @@ import pytest
 
 from crawld.core.page import Grace, Outcome, PageState
 from crawld.store import visit as visits
+from crawld.store import visit_log
 from crawld.store.frontier import frontier, host, page, tombstone
 from crawld.store.frontier.caps import Caps
 from crawld.store.frontier.host import HostUpdate
@@ -174,14 +175,14 @@ def test_the_log_is_followed_and_filtered(connection, page_id):
     for number in range(5):
         visits.record(connection, unlike(page_id, Outcome.UNCHANGED, NOW + number))
     visits.record(connection, changed(other.page_id, b"x", NOW + 9))
-    log = visits.log(connection, limit=3)
+    log = visit_log.log(connection, limit=3)
     assert [row.visit_id for row in log] == [4, 5, 6]
-    assert [row.visit_id for row in visits.log(connection, after=4)] == [5, 6]
-    assert [row.url for row in visits.log(connection, host_id=2)] == ["https://second.example/b"]
-    assert [row.visit_id for row in visits.log(connection, outcome=Outcome.CHANGED)] == [6]
-    newest = visits.of_page(connection, page_id, limit=2)
+    assert [row.visit_id for row in visit_log.log(connection, after=4)] == [5, 6]
+    assert [row.url for row in visit_log.log(connection, host_id=2)] == ["https://second.example/b"]
+    assert [row.visit_id for row in visit_log.log(connection, outcome=Outcome.CHANGED)] == [6]
+    newest = visit_log.of_page(connection, page_id, limit=2)
     assert [row.visit_id for row in newest] == [5, 4]
-    older = visits.of_page(connection, page_id, before=newest[-1].visited_at)
+    older = visit_log.of_page(connection, page_id, before=newest[-1].visited_at)
     assert [row.visit_id for row in older] == [3, 2, 1]
 
 

@@ -8,6 +8,7 @@ from crawld.core.change.model import PageModel
 from crawld.core.change.prior import Gamma
 from crawld.core.page import PageState
 from crawld.store import visit as visits
+from crawld.store import visit_log
 from crawld.store.changes import allocation, model, volatile
 from crawld.store.changes.model import BEFORE_FIRST, RefittedModel
 from crawld.store.changes.volatile import Template
@@ -52,7 +53,7 @@ def test_a_visit_stores_model_rules_and_validators(connection, page_ids):
     for table in ("page", "visit"):
         row = connection.execute(sql.format(table), (page_ids[0],)).fetchone()
         assert row == (b"c" * 16, SKETCH)
-    [row] = visits.of_page(connection, page_ids[0])
+    [row] = visit_log.of_page(connection, page_ids[0])
     assert row.difference == 0.25
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from crawld.core.page import Grace, Outcome, PageState
-from crawld.store import doctor, visit
+from crawld.store import doctor, visit, visit_log
 from crawld.store.changes import change, wiki_probe
 from crawld.store.changes.change import Change
 from crawld.store.changes.wiki_probe import ProbeResult
@@ -39,8 +39,8 @@ def test_a_permanent_redirect_transfers_the_history(connection, path, old):
     assert contents(connection, new) == [b"one", b"two", b"three"]
     row = pages.for_visit(connection, old)
     assert (row.digest, row.etag, row.version_id) == (None, None, None)
-    assert [each.page_id for each in visit.of_page(connection, old)] == [old]
-    assert len(visit.of_page(connection, new)) == 3
+    assert [each.page_id for each in visit_log.of_page(connection, old)] == [old]
+    assert len(visit_log.of_page(connection, new)) == 3
     assert doctor.examine(path).findings == ()
 
 

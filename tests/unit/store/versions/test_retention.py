@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawld.store import doctor, visit
+from crawld.store import doctor, visit, visit_log
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
 from crawld.store.frontier import page, site
@@ -143,7 +143,7 @@ def test_the_last_good_copy_stays_after_a_clock_reset(connection):
 def test_visits_lose_their_removed_copies(connection):
     page_id = record_page(connection, "p", daily(4))
     thin(connection, RetentionRule(keep_versions=1), NOW)
-    rows = visit.of_page(connection, page_id)
+    rows = visit_log.of_page(connection, page_id)
     assert [row.version_id for row in rows] == [4, None, None, 1]
 
 
