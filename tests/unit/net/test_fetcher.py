@@ -428,17 +428,21 @@ async def test_other_schemes_are_refused(fetcher, url):
 
 
 async def test_cancellation_propagates_and_closes_the_connection(serve, fetcher):
-    closed = trio.Event()
+    asked, closed = trio.Event(), trio.Event()
 
     async def handle(peer):
         await peer.request()
+        asked.set()
         assert await peer.request() is None
         closed.set()
 
     site = await serve(handle)
-    with trio.move_on_after(0.2) as scope:
-        await fetcher.fetch(ask(site))
-    assert scope.cancelled_caught
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fetcher.fetch, ask(site))
+            await asked.wait()
+            nursery.cancel_scope.cancel()
+    assert nursery.cancel_scope.cancelled_caught
     with trio.fail_after(60):
         await closed.wait()
     assert fetcher.statistics().active == 0
