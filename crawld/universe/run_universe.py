@@ -21,7 +21,7 @@ from crawld.universe.jumping_clock import JumpingClock
 from crawld.universe.lives import Lives
 from crawld.universe.plan import UniversePlan
 from crawld.universe.scenario import plan_sha256
-from crawld.universe.scheduling import seeded_scheduling
+from crawld.universe.scheduling import seeded_scheduling, signals_wake_no_task
 from crawld.universe.spin_watch import spins_watched
 
 
@@ -91,10 +91,15 @@ def run_universe(
         _interrupts(lives),
         spins_watched(clock, lives.end_spin),
     ):
-        trio.run(lives.run, began_s + max_cpu_s, clock=clock)
+        trio.run(_run_lives, lives, began_s + max_cpu_s, clock=clock)
     cpu_s = time.process_time() - began_s
     visits = lives.auditor.file.visits
     return UniverseResult(plan, lives.auditor, log, lives.begun, visits, cpu_s)
+
+
+async def _run_lives(lives: Lives, cpu_ends_s: float) -> None:
+    with signals_wake_no_task():
+        await lives.run(cpu_ends_s)
 
 
 @contextmanager

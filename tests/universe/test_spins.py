@@ -35,6 +35,19 @@ def broken(tmp_path, monkeypatch):
     return run
 
 
+@pytest.fixture
+def run_logged(tmp_path):
+    """Return a function that runs a small universe and returns the digest of its events."""
+
+    def run(name):
+        folder = tmp_path / name
+        folder.mkdir()
+        plan = UniversePlan(1, 900.0 / 86_400.0, 5.0, (plain_host(20),), ())
+        return run_universe(plan, folder).log.sha256()
+
+    return run
+
+
 def test_a_host_whose_name_is_lost_just_after_another_answered_waits_for_its_delay(broken):
     assert broken() == set()
 
@@ -69,3 +82,9 @@ def test_one_long_step_is_no_spin(broken, monkeypatch):
     monkeypatch.setattr(spin_watch, "SPIN_CPU_S", 0.5)
     monkeypatch.setattr(FileAudit, "check", long_check)
     assert broken() == set()
+
+
+def test_when_the_watch_looks_changes_nothing(run_logged, monkeypatch):
+    quiet = run_logged("quiet")
+    monkeypatch.setattr(spin_watch, "SPIN_CPU_S", 0.005)
+    assert run_logged("watched") == quiet
