@@ -247,6 +247,10 @@ class Threads:
 
     async def connect(self, filename: str, flags: int) -> ThreadConnection:
         """Open a connection on its own thread; see `Workers.connect`."""
+        from apsw import aio
+
+        # By default it looks for other event loops and reads the version of trio's package: 5 ms.
+        apsw.async_controller.set(aio.Trio)  # type: ignore[arg-type]
         return ThreadConnection(await apsw.Connection.as_async(filename, flags))
 
 

@@ -18,7 +18,8 @@ from crawld.cli.formats import ImportFormat
 from crawld.cli.imports import uncollected
 from crawld.cli.light_commands import LightCommand, LightGroup
 from crawld.cli.output import exit_beneath_threads, missing_extra, with_exit_code
-from crawld.cli.version import print_version, version_text
+from crawld.cli.version import print_version
+from crawld.version import crawld_version
 
 app = typer.Typer(
     cls=LightGroup,
@@ -448,7 +449,7 @@ app.add_typer(plugin_commands.app, name="plugins")
 @with_exit_code
 def version() -> None:
     """Print the version."""
-    print(f"crawld {version_text()}")
+    print(f"crawld {crawld_version()}")
 
 
 def main() -> None:

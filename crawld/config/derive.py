@@ -9,7 +9,6 @@ import fnmatch
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
-from importlib.metadata import version
 from ipaddress import ip_address
 from zoneinfo import ZoneInfo
 
@@ -22,11 +21,12 @@ from crawld.core.politeness import DelayRules
 from crawld.core.scope import Scope, ScopeRule
 from crawld.core.traps import TrapLimits
 from crawld.core.url import split_url
+from crawld.version import crawld_version
 
 
 def user_agent(config: Config) -> str:
     """Return the User-Agent header: `crawld/VERSION (+contact)`."""
-    product = f"crawld/{version('crawld')}"
+    product = f"crawld/{crawld_version()}"
     return f"{product} (+{config.daemon.contact})" if config.daemon.contact else product
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -82,6 +81,7 @@ from crawld.plugin_host.in_use import PluginsInUse
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.engine.database import Database
 from crawld.store.frontier import event, traffic
+from crawld.version import crawld_version
 
 log = structlog.get_logger(__name__)
 
@@ -272,7 +272,7 @@ class Daemon:
     @property
     def version(self) -> str:
         """The version of crawld."""
-        return version("crawld")
+        return crawld_version()
 
     @property
     def config(self) -> Config:

@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import version as version_of
 from typing import Final
 from urllib.parse import quote
 from uuid import NAMESPACE_URL, UUID, uuid5
@@ -38,6 +37,7 @@ from crawld.store.mirror.walk import ExportedCopy, PageEvent, PageHead
 from crawld.store.versions import version
 from crawld.store.versions.headers import unpack
 from crawld.store.versions.response import StoredResponse
+from crawld.version import crawld_version
 
 _HTTP_RESPONSE: Final = ("Content-Type", "application/http; msgtype=response")
 _HTTP_REQUEST: Final = ("Content-Type", "application/http; msgtype=request")
@@ -116,7 +116,7 @@ class _RecordIds:
 def _warcinfo(ids: _RecordIds, now: float) -> ArchiveRecord:
     block = warc.warc_fields(
         [
-            ("software", f"crawld/{version_of('crawld')}"),
+            ("software", f"crawld/{crawld_version()}"),
             ("format", "WARC File Format 1.1"),
             (
                 "conformsTo",

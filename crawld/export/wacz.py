@@ -24,7 +24,6 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
-from importlib.metadata import version as version_of
 from typing import IO, Final
 
 from crawld.core.display import iso_text
@@ -33,6 +32,7 @@ from crawld.export import warc
 from crawld.export.archive import ArchiveRecord, records
 from crawld.export.atomic_file import atomic_file
 from crawld.export.source import ExportRequest, ExportResult
+from crawld.version import crawld_version
 
 _WARC: Final = "data.warc.gz"
 _EXTENDED_TIMESTAMP: Final = 0x5455
@@ -191,7 +191,7 @@ class _Package:
             "wacz_version": "1.1.1",
             "title": title,
             "created": iso_text(self._now),
-            "software": f"crawld {version_of('crawld')}",
+            "software": f"crawld {crawld_version()}",
             "resources": self._resources,
         }
         text = json.dumps(description, indent=2).encode()

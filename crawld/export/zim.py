@@ -15,7 +15,6 @@ Source: openzim.org/wiki/ZIM_file_format and openzim.org/wiki/Metadata.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote
@@ -39,6 +38,7 @@ from crawld.export.zim_metadata import MainPage, ZimMetadata, complete, read_opt
 from crawld.store.frontier import page_name
 from crawld.store.mirror import lookup, walk
 from crawld.store.mirror.walk import ExportedCopy, PageHead, PageOutline
+from crawld.version import crawld_version
 
 _PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
 _XML: Final = frozenset({"application/xhtml+xml", "image/svg+xml"})
@@ -204,7 +204,7 @@ class _ZimFile:
             "Publisher": "crawld",
             "Date": iso_text(self._request.now)[:10],
             "Language": metadata.language,
-            "Scraper": f"crawld {version_of('crawld')}",
+            "Scraper": f"crawld {crawld_version()}",
             "Source": main.url,
             "Tags": "_ftindex:yes",
         }

@@ -87,7 +87,7 @@ async def test_the_request_of_nobody_is_answered(daemon):
     assert sent[0]["status"] == 200
 
 
-async def test_a_failure_that_every_route_declares_costs_no_validator(daemon, monkeypatch):
+async def test_validators_are_made_once_and_none_of_the_failures_of_every_route(daemon, monkeypatch):
     made = []
     make = TypeAdapter.__init__
 
@@ -102,8 +102,8 @@ async def test_a_failure_that_every_route_declares_costs_no_validator(daemon, mo
     at_start = len(made)
     described = app.openapi()
     operations = [each for path in described["paths"].values() for each in path.values()]
-    # Each route declares seven failures.
-    assert at_start < 6 * len(operations)
+    # Each route declares seven failures; included routers would make all others twice.
+    assert at_start < 3.5 * len(operations), at_start
     schemas = described["components"]["schemas"]
     assert schemas["Problem"]["required"] == ["error"]
     assert schemas["InvalidRequest"]["properties"].keys() == {"error", "hint", "detail"}

@@ -28,7 +28,7 @@ from typing import Any
 
 IMPORTED = (
     *("crawld.cli.run", "crawld.cli.mirror", "crawld.cli.serve", "crawld.cli.crawlctl"),
-    "crawld.simweb.__main__",
+    *("crawld.daemon.api.server", "crawld.simweb.__main__"),
 )
 """Modules that the server imports; with them come nearly all others."""
 

@@ -19,7 +19,10 @@ def _words(text):
 
 # Lowest first; rooms on one line know nothing of each other.
 LAYERS = (
-    ("errors", "extras", "marks", "workers", "fair_order", "pdf_child", "pdf_text", "thread_timer"),
+    (
+        *("errors", "extras", "marks", "workers", "fair_order"),
+        *("pdf_child", "pdf_text", "thread_timer", "version"),
+    ),
     ("memory", "process_status"),
     ("core",),
     ("plugins",),

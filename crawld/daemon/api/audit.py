@@ -21,9 +21,8 @@ from crawld.store.changes import audit
 from crawld.store.changes.audit import AuditRow
 
 
-def audit_routes(daemon: Daemon) -> APIRouter:
-    """Return the routes."""
-    router = APIRouter()
+def add_audit_routes(router: APIRouter, daemon: Daemon) -> None:
+    """Add the routes."""
 
     @router.get("/audits")
     async def audits(
@@ -31,8 +30,6 @@ def audit_routes(daemon: Daemon) -> APIRouter:
     ) -> list[AuditStatus]:
         """The freshness that random visits found for each site, by day."""
         return await audit_statuses(daemon, days, site)
-
-    return router
 
 
 async def audit_statuses(daemon: Daemon, days: int, site: str | None = None) -> list[AuditStatus]:

@@ -20,9 +20,8 @@ from crawld.store.mirror.events import ALL_KINDS, NEWEST_ID, EventFilter, EventL
 Size = Annotated[float, Query(ge=0.0, le=100.0, allow_inf_nan=False)]
 
 
-def change_routes(daemon: Daemon) -> APIRouter:
-    """Return the route."""
-    router = APIRouter()
+def add_change_routes(router: APIRouter, daemon: Daemon) -> None:
+    """Add the route."""
 
     @router.get("/changes")
     async def changes(
@@ -45,8 +44,6 @@ def change_routes(daemon: Daemon) -> APIRouter:
         if before is not None and (after is not None or at is not None):
             raise HTTPException(422, "before cannot be combined with after or since")
         return await daemon.database.read(_read, wanted, after, before, at, limit)
-
-    return router
 
 
 def _kinds(text: str | None) -> frozenset[EventKind]:

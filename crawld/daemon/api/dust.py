@@ -16,9 +16,8 @@ from crawld.store.frontier.dust import DustRuleRow, RuleWord
 JOB: Final = "dust"
 
 
-def dust_routes(daemon: Daemon) -> APIRouter:
-    """Return the routes."""
-    router = APIRouter()
+def add_dust_routes(router: APIRouter, daemon: Daemon) -> None:
+    """Add the routes."""
 
     @router.get("/dust")
     async def rules(origin: str | None = None) -> DustList:
@@ -47,8 +46,6 @@ def dust_routes(daemon: Daemon) -> APIRouter:
     async def forget(form: DustForm) -> Done:
         """Forget what was confirmed or revoked: pages decide again."""
         return await _decide(daemon, form, None)
-
-    return router
 
 
 async def _decide(daemon: Daemon, form: DustForm, word: RuleWord | None) -> Done:

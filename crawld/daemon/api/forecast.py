@@ -116,9 +116,8 @@ class _Changes(NamedTuple):
         return max((self.reported or 0.0) / self.history, 1.0) if self.history else 1.0
 
 
-def forecast_routes(daemon: Daemon) -> APIRouter:
-    """Return the route."""
-    router = APIRouter()
+def add_forecast_routes(router: APIRouter, daemon: Daemon) -> None:
+    """Add the route."""
 
     @router.get("/forecast")
     async def forecast(
@@ -127,8 +126,6 @@ def forecast_routes(daemon: Daemon) -> APIRouter:
     ) -> Forecast:
         """Freshness and age per request budget, and the budget that a target needs."""
         return await forecast_of(daemon, what, target)
-
-    return router
 
 
 async def forecast_of(daemon: Daemon, what: str | None, target: float | None = None) -> Forecast:

@@ -11,16 +11,13 @@ from crawld.store.changes import hint, hint_source
 from crawld.store.changes.hint_source import SourceRow
 
 
-def hint_routes(daemon: Daemon) -> APIRouter:
-    """Return the routes."""
-    router = APIRouter()
+def add_hint_routes(router: APIRouter, daemon: Daemon) -> None:
+    """Add the routes."""
 
     @router.get("/hints")
     async def hints() -> list[HintSourceStatus]:
         """Hint sources: cursor, lag, reliability, cost in requests, gain."""
         return await hint_statuses(daemon)
-
-    return router
 
 
 async def hint_statuses(daemon: Daemon) -> list[HintSourceStatus]:

@@ -36,9 +36,8 @@ FIRST_TIME: Final = 1_000_000_000
 Named = Annotated[str | None, Query(description="a version number, or a time")]
 
 
-def history_routes(daemon: Daemon) -> APIRouter:
-    """Return the routes."""
-    router = APIRouter()
+def add_history_routes(router: APIRouter, daemon: Daemon) -> None:
+    """Add the routes."""
 
     @router.get("/history")
     async def history(
@@ -76,8 +75,6 @@ def history_routes(daemon: Daemon) -> APIRouter:
         page = await known_page(daemon, url)
         content = await daemon.database.read(_body, page, at, daemon.clock.now())
         return Response(content, media_type="application/octet-stream")
-
-    return router
 
 
 async def version_detail(daemon: Daemon, page: PageRecord, at: str) -> VersionDetail:

@@ -11,9 +11,8 @@ from crawld.daemon.daemon import Daemon
 from crawld.store.notification import RuleState
 
 
-def notify_routes(daemon: Daemon) -> APIRouter:
-    """Return the routes."""
-    router = APIRouter()
+def add_notify_routes(router: APIRouter, daemon: Daemon) -> None:
+    """Add the routes."""
 
     @router.get("/notify")
     async def rules() -> list[NotifyStatus]:
@@ -39,8 +38,6 @@ def notify_routes(daemon: Daemon) -> APIRouter:
         if not waiting:
             return Done(done=f"nothing waits for {name}")
         return Done(done=f"{waiting:,} waiting for {name} are sent now; see: crawlctl notify")
-
-    return router
 
 
 def notify_status(rule: NotifyConfig, state: RuleState) -> NotifyStatus:

@@ -17,9 +17,8 @@ from crawld.store.frontier import quarantine as rows
 log = structlog.get_logger(__name__)
 
 
-def quarantine_routes(daemon: Daemon) -> APIRouter:
-    """Return the routes."""
-    router = APIRouter()
+def add_quarantine_routes(router: APIRouter, daemon: Daemon) -> None:
+    """Add the routes."""
 
     @router.get("/quarantine")
     async def quarantine() -> list[QuarantinedPage]:
@@ -37,8 +36,6 @@ def quarantine_routes(daemon: Daemon) -> APIRouter:
         await _visit_next(daemon, url)
         log.info("quarantine_released", url=url)
         return Done(done=f"{url} is analysed again at its next visit")
-
-    return router
 
 
 async def _visit_next(daemon: Daemon, url: str) -> None:

@@ -32,9 +32,8 @@ MAX_PAIRS: Final = 2_000
 """Pairs in one response, the most certain: a wiki farm may have 100,000."""
 
 
-def replica_routes(daemon: Daemon) -> APIRouter:
-    """Return the routes."""
-    router = APIRouter()
+def add_replica_routes(router: APIRouter, daemon: Daemon) -> None:
+    """Add the routes."""
 
     @router.get("/replicas")
     async def replicas(
@@ -72,8 +71,6 @@ def replica_routes(daemon: Daemon) -> APIRouter:
         await daemon.database.write(replica.prefer, await known_server_id(daemon, form.host))
         daemon.jobs.run_soon(JOB)
         return Done(done=f"{form.host} is preferred among its replicas; the job {JOB} runs")
-
-    return router
 
 
 async def replica_statuses(

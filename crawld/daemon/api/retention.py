@@ -28,13 +28,11 @@ from crawld.store.versions import quota
 log = structlog.get_logger(__name__)
 
 
-def retention_routes(daemon: Daemon) -> APIRouter:
-    """Return the routes."""
-    router = APIRouter()
+def add_retention_routes(router: APIRouter, daemon: Daemon) -> None:
+    """Add the routes."""
     _pins(router, daemon)
     _purges(router, daemon)
     _quotas(router, daemon)
-    return router
 
 
 def _pins(router: APIRouter, daemon: Daemon) -> None:

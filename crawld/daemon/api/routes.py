@@ -10,19 +10,19 @@ from crawld.core.display import delay_text
 from crawld.core.page import Outcome, PageState
 from crawld.core.words import PAUSE_WORDS, label
 from crawld.daemon.api.add import add as add_urls
-from crawld.daemon.api.audit import audit_routes
-from crawld.daemon.api.changes import change_routes
-from crawld.daemon.api.dust import dust_routes
-from crawld.daemon.api.forecast import forecast_routes
-from crawld.daemon.api.hints import hint_routes
-from crawld.daemon.api.history import history_routes, version_detail
+from crawld.daemon.api.audit import add_audit_routes
+from crawld.daemon.api.changes import add_change_routes
+from crawld.daemon.api.dust import add_dust_routes
+from crawld.daemon.api.forecast import add_forecast_routes
+from crawld.daemon.api.hints import add_hint_routes
+from crawld.daemon.api.history import add_history_routes, version_detail
 from crawld.daemon.api.lookup import known_host, known_page
-from crawld.daemon.api.notify import notify_routes
+from crawld.daemon.api.notify import add_notify_routes
 from crawld.daemon.api.page_classes import PageFilter, pages_of_class
-from crawld.daemon.api.parameters import RESPONSES, After, Limit
-from crawld.daemon.api.quarantine import quarantine_routes
-from crawld.daemon.api.replicas import replica_routes
-from crawld.daemon.api.retention import retention_routes
+from crawld.daemon.api.parameters import After, Limit
+from crawld.daemon.api.quarantine import add_quarantine_routes
+from crawld.daemon.api.replicas import add_replica_routes
+from crawld.daemon.api.retention import add_retention_routes
 from crawld.daemon.api.schemas import status as schemas
 from crawld.daemon.api.schemas.history import VersionDetail
 from crawld.daemon.api.status_view import status_of
@@ -34,7 +34,7 @@ from crawld.daemon.api.views import (
     site_status,
     visit_status,
 )
-from crawld.daemon.api.why import why_routes
+from crawld.daemon.api.why import add_why_routes
 from crawld.daemon.api.wiki_views import wiki_statuses
 from crawld.daemon.daemon import Daemon
 from crawld.store import visit_log
@@ -46,21 +46,22 @@ STILL_PAUSED_SHOWN = 5
 """Sites and hosts that a resume names as still paused."""
 
 
-def routes(daemon: Daemon) -> APIRouter:
-    """Return the routes of a daemon."""
-    router = APIRouter(responses=RESPONSES)
+def add_routes(router: APIRouter, daemon: Daemon) -> None:
+    """Add the routes of a daemon to the router of its application.
+
+    A router of their own, included there, would make the validators of each route twice.
+    """
     _lists(router, daemon)
     _pages(router, daemon)
     _jobs(router, daemon)
     _commands(router, daemon)
     _lifecycle(router, daemon)
-    for topic in (
-        *(history_routes, forecast_routes, retention_routes),
-        *(audit_routes, replica_routes, hint_routes, quarantine_routes, why_routes),
-        *(change_routes, notify_routes, dust_routes),
+    for add_topic in (
+        *(add_history_routes, add_forecast_routes, add_retention_routes, add_audit_routes),
+        *(add_replica_routes, add_hint_routes, add_quarantine_routes, add_why_routes),
+        *(add_change_routes, add_notify_routes, add_dust_routes),
     ):
-        router.include_router(topic(daemon))
-    return router
+        add_topic(router, daemon)
 
 
 def _lists(router: APIRouter, daemon: Daemon) -> None:

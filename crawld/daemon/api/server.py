@@ -15,8 +15,8 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from crawld.daemon.api.parameters import add_failure_schemas
-from crawld.daemon.api.routes import routes
+from crawld.daemon.api.parameters import RESPONSES, add_failure_schemas
+from crawld.daemon.api.routes import add_routes
 from crawld.daemon.daemon import Daemon
 from crawld.errors import CrawldError, StoreError
 
@@ -36,8 +36,9 @@ def control_app(daemon: Daemon) -> FastAPI:
         version=daemon.version,
         docs_url=None,
         redoc_url=None,
+        responses=RESPONSES,
     )
-    app.include_router(routes(daemon))
+    add_routes(app.router, daemon)
     app.add_exception_handler(CrawldError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http_error)

@@ -21,16 +21,13 @@ from crawld.daemon.frontier.host import HostState
 from crawld.errors import InvalidUrlError
 
 
-def why_routes(daemon: Daemon) -> APIRouter:
-    """Return the route."""
-    router = APIRouter()
+def add_why_routes(router: APIRouter, daemon: Daemon) -> None:
+    """Add the route."""
 
     @router.get("/why")
     async def why(url: str) -> Why:
         """Why a URL was (not) fetched, when it will be, and why then; also for unknown URLs."""
         return await why_of(daemon, url)
-
-    return router
 
 
 async def why_of(daemon: Daemon, url: str) -> Why:
