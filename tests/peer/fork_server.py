@@ -26,9 +26,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from crawld.net.tls import client_context
+
 IMPORTED = (
     *("crawld.cli.run", "crawld.cli.mirror", "crawld.cli.serve", "crawld.cli.crawlctl"),
-    *("crawld.daemon.api.server", "crawld.simweb.__main__"),
+    *("crawld.cli.demo", "crawld.cli.export", "crawld.cli.import_", "crawld.export.static"),
+    *("crawld.daemon.api.server", "crawld.daemon.dashboard.app", "crawld.simweb.__main__"),
+    *("pydantic.v1", "anyio._backends._trio", "apsw.aio"),
 )
 """Modules that the server imports; with them come nearly all others."""
 
@@ -162,6 +166,8 @@ def _become(message: dict[str, Any], descriptors: Sequence[int], parent: int) ->
     os.chdir(message["directory"])
     os.environ.clear()
     os.environ.update(message["environment"])
+    if os.environ.keys() & {"SSL_CERT_FILE", "SSL_CERT_DIR"}:
+        client_context.cache_clear()
     sys.argv = ["", *message["arguments"]]  # runpy names the program
 
 
@@ -169,6 +175,7 @@ def _main() -> None:
     with socket.socket(fileno=int(sys.argv[1])) as control:
         for each in IMPORTED:
             import_module(each)
+        client_context()  # reads the certificates of all authorities
         gc.collect()
         gc.freeze()
         module = _serve(control)
