@@ -87,7 +87,7 @@ async def test_the_request_of_nobody_is_answered(daemon):
     assert sent[0]["status"] == 200
 
 
-async def test_validators_are_made_once_and_none_of_the_failures_of_every_route(daemon, monkeypatch):
+async def test_validators_are_made_once_and_none_of_failures(daemon, monkeypatch):
     made = []
     make = TypeAdapter.__init__
 
