@@ -9,6 +9,8 @@ from typing import Final
 
 import numpy as np
 
+from crawld.bench.replica_rounds.calibration import calibration_error, decile_counts
+from crawld.bench.replica_rounds.compared_again import ComparedAgain
 from crawld.bench.replica_rounds.diverged_copies import DivergedCopies
 from crawld.bench.replica_rounds.found_copies import DeferredWaits, FoundCopies
 from crawld.bench.replica_rounds.page_truth import PageTruth
@@ -28,8 +30,6 @@ _COUNTED: Final = 10
 
 _CHANGING: Final = ("diverging_copies", "latest", "turning_copier", "large_sites", "moves")
 """Kinds whose truth changes: their verdicts may change too."""
-
-_DECILE_PAIRS: Final = 50
 
 Verdict = tuple[int, int]
 """A host that is declared a replica, and its canonical host, by their numbers in the web."""
@@ -71,6 +71,7 @@ class RoundFigures:
         unsaved: requests for pages of copies that an oracle would not have made, by cause.
         copies: which copies rested, by what is different on their pages.
         waits: how long deferred pages wait for their first visit.
+        again: visits of pages that had rested.
     """
 
     web: LookalikeWeb
@@ -88,6 +89,7 @@ class RoundFigures:
     unsaved: UnsavedRequests = field(default_factory=UnsavedRequests)
     copies: FoundCopies = field(init=False)
     waits: DeferredWaits = field(default_factory=DeferredWaits)
+    again: ComparedAgain = field(init=False)
     _active: set[Verdict] = field(default_factory=set)
     _known: dict[tuple[int, int, float], bool] = field(default_factory=dict)
     _visits_before: Ids = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -98,6 +100,7 @@ class RoundFigures:
         self.copies = FoundCopies(self.web, self._groups)
         self._visits_before = self.crawl.visits.copy()
         self.diverged = DivergedCopies(self.web, self.crawl)
+        self.again = ComparedAgain(self.crawl, self.truth)
 
     def note(
         self,
@@ -116,6 +119,7 @@ class RoundFigures:
         self._note_verdicts(day, verdicts)
         self._note_resting(day, twins, resting)
         self.diverged.note_resting(day, resting)
+        self.again.note(resting)
         self._note_savings(day)
 
     def _note_verdicts(self, day: float, verdicts: Sequence[Verdict]) -> None:
@@ -215,13 +219,15 @@ class RoundFigures:
             if not any(self.web.hosts[one].kind in _CHANGING for one in pair)
         ]
         attacked = {host.victim for host in self.web.hosts if host.victim >= 0}
+        deciles = decile_counts(self._judged(pairs))
         return {
             "resting_differing_pages": float(len(self.differing)),
             "declared": float(len(self.declared)),
             "wrong_verdicts": float(len(self.wrong)),
             "wrong_verdicts_per_1000": 1_000.0 * len(self.wrong) / max(1, len(self.declared)),
             "requests_saved_share": self._saved_share(),
-            "calibration_error_max": self._calibration_error(pairs),
+            "calibration_error_max": calibration_error(deciles),
+            **deciles,
             "deferred_pages": float(len(self.deferred)),
             "deferred_differing_pages": float(len(self.deferred_differing)),
             "deferred_differing_share": len(self.deferred_differing) / max(1, len(self.deferred)),
@@ -232,24 +238,26 @@ class RoundFigures:
             "reversals_max": float(max(unprovoked, default=0)),
             "reversed_pairs": float(len(unprovoked)),
             **self.diverged.figures(),
+            **self.again.figures(),
+            "saved_requests": self._saved(),
             "savable_requests": sum(one.savable for one in self.saved.values()),
             **{unsaved_name(cause): self.unsaved.counts[cause] for cause in UnsavedCause},
         }
 
     def _saved_share(self) -> float:
         savable = sum(one.savable for one in self.saved.values())
-        return sum(one.slots - one.made for one in self.saved.values()) / max(1.0, savable)
+        return self._saved() / max(1.0, savable)
 
-    def _calibration_error(self, pairs: Sequence[tuple[int, int, float | None]]) -> float:
-        said: dict[int, list[tuple[float, bool]]] = defaultdict(list)
-        for one, other, probability in pairs:
-            if probability is not None:
-                day = self.crawl.day
-                truth = self._is_replica(one, other, day) or self._is_replica(other, one, day)
-                said[min(9, int(10 * probability))].append((probability, truth))
-        errors = [
-            abs(float(np.mean([p for p, _ in some])) - float(np.mean([true for _, true in some])))
-            for some in said.values()
-            if len(some) >= _DECILE_PAIRS
+    def _saved(self) -> float:
+        return sum(one.slots - one.made for one in self.saved.values())
+
+    def _judged(
+        self, pairs: Sequence[tuple[int, int, float | None]]
+    ) -> list[tuple[float, bool]]:
+        """Return of each pair with a probability this, and whether it is one of replicas."""
+        day = self.crawl.day
+        return [
+            (said, self._is_replica(one, other, day) or self._is_replica(other, one, day))
+            for one, other, said in pairs
+            if said is not None
         ]
-        return max(errors, default=0.0)

@@ -3,7 +3,7 @@
 Each run, of one web with one seed, is a process of its own; as many run at once as there are
 processors. The web of look-alikes is run twice with each seed, fully crawled and partly crawled.
 Over the runs of a web counts are added, shares of counts are of the sums, and of every other figure
-the worst is reported.
+the worst is reported; so it is over runs of other times (`pooled_runs`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Final
 import structlog
 
 from crawld.bench.process import Child, program_error, run_child
+from crawld.bench.replica_rounds.calibration import DECILE_NAMES, calibration_error
 from crawld.bench.replica_rounds.found_copies import FOUND_NAMES
 from crawld.bench.replica_rounds.round_figures import unsaved_name
 from crawld.bench.replica_rounds.rounds_web import rounds_web
@@ -61,7 +62,8 @@ _TOLD_EVERY_S: Final = 15.0
 _ADDED: Final = (
     *("resting_differing_pages", "declared", "wrong_verdicts", "deferred_pages"),
     *("deferred_differing_pages", "attacks", "hijacks_won", "reversed_pairs", "diverged"),
-    *("savable_requests", "returning_sections", "sections_back_in_time", *FOUND_NAMES),
+    *("savable_requests", "saved_requests", "returning_sections", "sections_back_in_time"),
+    *("samples", "differing_samples", "differing_samples_resting", *FOUND_NAMES, *DECILE_NAMES),
     *(unsaved_name(cause) for cause in UnsavedCause),
 )
 _BEST_IS_MORE: Final = ("requests_saved_share",)
@@ -146,14 +148,15 @@ def rounds_metrics(runs: Sequence[RoundsRun], progress: Progress) -> Metrics:
 
 
 def joined_figures(runs: Sequence[Metrics]) -> Metrics:
-    """Return the figures over some runs of one web."""
+    """Return the figures over some runs; those that each of them has."""
     found: Metrics = {}
-    for name in runs[0]:
+    for name in (name for name in runs[0] if all(name in run for run in runs)):
         values = [run[name] for run in runs]
         join = sum if name in _ADDED else min if name in _BEST_IS_MORE else max
         found[name] = float(join(values))
     found["wrong_verdicts_per_1000"] = _per(found, "wrong_verdicts", "declared", 1_000.0)
     found["deferred_differing_share"] = _per(found, "deferred_differing_pages", "deferred_pages")
+    found["calibration_error_max"] = calibration_error(found)
     return found
 
 

@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from crawld.bench.replica_rounds.compared_again import ComparedAgain
 from crawld.bench.replica_rounds.diverged_copies import DivergedCopies
 from crawld.bench.replica_rounds.found_copies import DeferredWaits, FoundCopies
 from crawld.bench.replica_rounds.page_truth import PageTruth
@@ -131,6 +132,34 @@ def test_a_deferred_page_waits_until_its_first_visit():
 
 def test_no_page_rests_that_differed_when_last_compared(rounds):
     assert rounds.metrics["resting_differing_pages"] == 0.0
+
+
+def test_pages_at_rest_are_sampled_and_those_that_differ_return(rounds):
+    assert rounds.metrics["samples"] > 0.0
+    assert rounds.metrics["differing_samples_resting"] == 0.0
+
+
+def test_a_page_that_still_rests_after_a_differing_visit_is_counted():
+    web = make_lookalike_web(LookalikeParameters(0, kinds=("diverging_copies",), groups=9), 3)
+    crawl = SimulatedCrawl(web, None, step_days=1.0)
+    crawl.visited_day[:] = 0.0
+    copy = next(one for one in DivergedCopies(web, crawl).copies if len(one.turned) > 1)
+    original = next(host.number for host in web.hosts if host.number != copy.host
+                    and host.family == web.hosts[copy.host].family)  # fmt: skip
+    turned, agreeing = sorted(copy.turned), min(copy.section - copy.turned)
+    resting = dict.fromkeys((*turned, agreeing), original)
+    again = ComparedAgain(crawl, PageTruth(web))
+    again.note(resting)
+    again.note({})  # they wait for a visit
+    crawl.visited_day[[*turned, agreeing]] = copy.since + 1.0
+    again.note({turned[0]: original, agreeing: original})
+    assert again.figures() == {
+        "samples": len(turned) + 1.0,
+        "differing_samples": float(len(turned)),
+        "differing_samples_resting": 1.0,
+    }
+    again.note(resting)
+    assert again.samples == len(turned) + 1.0, "nothing was visited since"
 
 
 def test_no_host_is_wrongly_declared(rounds):
