@@ -251,9 +251,7 @@ class RoundFigures:
     def _saved(self) -> float:
         return sum(one.slots - one.made for one in self.saved.values())
 
-    def _judged(
-        self, pairs: Sequence[tuple[int, int, float | None]]
-    ) -> list[tuple[float, bool]]:
+    def _judged(self, pairs: Sequence[tuple[int, int, float | None]]) -> list[tuple[float, bool]]:
         """Return of each pair with a probability this, and whether it is one of replicas."""
         day = self.crawl.day
         return [

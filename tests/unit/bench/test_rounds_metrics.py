@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from crawld.bench.replica_rounds.calibration import deciles_as_markdown, decile_counts
+from crawld.bench.replica_rounds.calibration import decile_counts, deciles_as_markdown
 from crawld.bench.replica_rounds.pooled_runs import pooled
 from crawld.bench.replica_rounds.rounds_metrics import RoundsRun, joined_figures, planned_runs
 
