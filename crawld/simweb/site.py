@@ -18,9 +18,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from crawld.simweb.change_process import STATIC, ChangeProcess, ProcessOfPage, last_change
+from crawld.simweb.change_process import (
+    STATIC,
+    ChangeProcess,
+    ProcessOfPage,
+    last_change,
+    next_change,
+)
 from crawld.simweb.fault import Fault
 from crawld.simweb.graph import SiteGraph
 from crawld.simweb.message import (
@@ -53,6 +60,14 @@ class ValidatorBehavior(StrEnum):
     FROZEN = "frozen"
     RESTLESS = "restless"
     FUTURE = "future"
+
+
+class _ListedUntil(NamedTuple):
+    """An entry of a sitemap, and from when until when it is right (Unix seconds)."""
+
+    from_at: float
+    until_at: float
+    entry: str
 
 
 @dataclass(slots=True, eq=False)
@@ -88,6 +103,7 @@ class SimSite:
     compress: bool = False
     rendering: Rendering = field(init=False)
     _changes: dict[int, ChangeProcess] = field(init=False, default_factory=dict)
+    _listed: dict[tuple[str, int], _ListedUntil] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         entry_paths = tuple(trap.entry_path for trap in self.traps)
@@ -202,10 +218,19 @@ class SimSite:
         return _xml(request, "urlset", [self._sitemap_entry(request, page) for page in shown])
 
     def _sitemap_entry(self, request: SimRequest, page: int) -> str:
-        modified_at = time.gmtime(self.modified_at(page, request.at))
+        key, at = (request.origin, page), request.at
+        known = self._listed.get(key)
+        if known is not None and known.from_at <= at < known.until_at:
+            return known.entry
+        changes = self.changes_of(page)
+        until_at, from_at = next_change(changes, at), last_change(changes, at)
+        modified_at = time.gmtime(max(self.start_at, from_at))
         modified = time.strftime("%Y-%m-%dT%H:%M:%SZ", modified_at)
         url = f"{request.origin}{self.graph.path(page)}"
-        return f"<url><loc>{url}</loc><lastmod>{modified}</lastmod></url>"
+        entry = f"<url><loc>{url}</loc><lastmod>{modified}</lastmod></url>"
+        if self.graph.pages <= URLS_PER_SITEMAP:
+            self._listed[key] = _ListedUntil(from_at, until_at, entry)
+        return entry
 
     def _trap(self, request: SimRequest, path: str) -> SimResponse:
         trap = trap_of(path)

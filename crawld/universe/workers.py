@@ -1,7 +1,8 @@
 """Workers without threads: each call runs in one step of the event loop, at a drawn time.
 
-A call waits a drawn time, runs, and its result waits again, so that other tasks run between. What a
-real thread computes beside the loop is one step here: two calls never interleave inside SQLite.
+A call waits a drawn time and runs; the result of half of the calls waits again, so that other tasks
+run between. What a real thread computes beside the loop is one step here: two calls never
+interleave inside SQLite.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ class SimulatedConnection:
     ) -> T:
         """Run the call after those before it."""
         async with self._in_order:
-            await _wait(self._rng)
+            await _begin(self._rng)
             result = call(self._connection, *args, **kwargs)
-            await _wait(self._rng)
+            await _end(self._rng)
             return result
 
     async def aclose(self) -> None:
@@ -69,9 +70,9 @@ class SimulatedWorkers:
         await trio.lowlevel.checkpoint_if_cancelled()
         async with limiter or nullcontext():
             with trio.CancelScope(shield=not abandon_on_cancel):
-                await _wait(self._rng)
+                await _begin(self._rng)
                 result = call(*args)
-                await _wait(self._rng)
+                await _end(self._rng)
         return result
 
     async def connect(self, filename: str, flags: int) -> SimulatedConnection:
@@ -80,9 +81,20 @@ class SimulatedWorkers:
         return SimulatedConnection(apsw.Connection(filename, flags), self._rng)
 
 
-async def _wait(rng: random.Random) -> None:
-    if rng.random() < 0.5:  # half of the time a step of the loop, which costs less than a jump
+async def _begin(rng: random.Random) -> None:
+    """Wait until a call runs: for a step of the loop or, as often, for a drawn time."""
+    if rng.random() < 0.5:  # costs less than a jump of the clock
         await trio.lowlevel.checkpoint()
     else:
-        clock = cast("JumpingClock", trio.lowlevel.current_clock())
-        await clock.sleep(rng.expovariate(1.0 / MEAN_WAIT_S))
+        await _sleep(rng)
+
+
+async def _end(rng: random.Random) -> None:
+    """Wait until the result of a call arrives: not at all for half of the calls."""
+    if rng.random() < 0.5:
+        await _sleep(rng)
+
+
+async def _sleep(rng: random.Random) -> None:
+    clock = cast("JumpingClock", trio.lowlevel.current_clock())
+    await clock.sleep(rng.expovariate(1.0 / MEAN_WAIT_S))

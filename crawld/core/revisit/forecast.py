@@ -35,6 +35,7 @@ from crawld.core.change.hawkes import Hawkes
 from crawld.core.change.quiet_time import caused_changes, window_exposure_s
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.int64]
 
 GRID_S: Final = np.geomspace(1.0, 20 * 365 * 86_400.0, 180)
 """Grid of waits, seconds: 10 % apart, which costs less than .001 of freshness; from one second on,
@@ -51,8 +52,9 @@ YEAR_S: Final = 365 * 86_400.0
 
 ROUNDS_MOST: Final = 16.0
 _PRICE_LEAST, _PRICE_MOST = 1e-3, 1e12
-_STEPS = 22
-"""Each step halves the logarithm of the range: the price is right to a hundred-thousandth."""
+_STEPS = 17
+"""Each step halves the logarithm of the range: the price is right to a three-thousandth. The
+freshness is then right to a millionth, since what a visit gains next is worth the price."""
 _SHORT = 1e-9
 _RATE_LEAST = 1e-12
 
@@ -117,19 +119,21 @@ class SurvivalCurves:
         """
         if not len(self):
             return FreshnessForecast(1.0, 0.0, 0.0)
+        choices = _Choices(self, visits_per_s, hints)
         low, high = math.log(_PRICE_LEAST), math.log(_PRICE_MOST)
         for _ in range(_STEPS):
             middle = 0.5 * (low + high)
-            spent = self._at_price(math.exp(middle), visits_per_s, hints)[1].sum()
+            spent = float(choices.at_price(math.exp(middle)).visits.sum())
             low, high = (low, middle) if spent <= visits_per_s else (middle, high)
-        within = self._at_price(math.exp(high), visits_per_s, hints)
-        beyond = self._at_price(math.exp(low), visits_per_s, hints)
+        within, beyond = choices.at_price(math.exp(high)), choices.at_price(math.exp(low))
         # The grid is coarse and pages may be few: the rest pays for a part of the next step.
-        more = float((beyond[1] - within[1]).sum())
-        part = min(max((visits_per_s - float(within[1].sum())) / more, 0.0), 1.0) if more > 0 else 0
-        fresh, visits, age = (
-            (1.0 - part) * a + part * b for a, b in zip(within, beyond, strict=True)
+        more = float((beyond.visits - within.visits).sum())
+        part = min(max((visits_per_s - float(within.visits.sum())) / more, 0.0), 1.0) if more else 0
+        fresh, visits = (
+            (1.0 - part) * a + part * b
+            for a, b in ((within.fresh, beyond.fresh), (within.visits, beyond.visits))
         )
+        age = (1.0 - part) * choices.age(within) + part * choices.age(beyond)
         total = float(self.weight.sum())
         return FreshnessForecast(
             float(self.weight @ fresh) / total,
@@ -137,47 +141,7 @@ class SurvivalCurves:
             float(visits.sum()),
         )
 
-    def _at_price(
-        self, price: float, visits_per_s: float, hints: HintQuality | None
-    ) -> tuple[Floats, Floats, Floats]:
-        """Return freshness, visits per second and mean age of each page at a price of a visit."""
-        most_s = max(ROUNDS_MOST * len(self) / visits_per_s, GRID_S[1])
-        waits = slice(0, int(np.searchsorted(GRID_S, most_s, side="right")))
-        fresh, age = (table[:, waits] for table in self.periodic)
-        weight = self.weight[:, None]
-        every = 1.0 / GRID_S[waits]
-        pages = np.arange(len(self))
-        alone = (weight * fresh - price * every).argmax(axis=1)
-        result = fresh[pages, alone], every[alone], age[pages, alone]
-        if hints is None or hints.missed_share >= 1.0:
-            return result
-        rare = hints.missed_share
-        beside = (weight * rare * fresh - price * every).argmax(axis=1)
-        if rare <= 0.0:
-            beside_fresh, beside_visits, beside_age = np.zeros((3, len(self)))
-        else:
-            beside_fresh, beside_visits = fresh[pages, beside], every[beside]
-            beside_age = age[pages, beside]
-        # A hinted page is visited once it is unchanged for a wait not shorter than the lag.
-        first = int(np.searchsorted(GRID_S, hints.lag_s))
-        survival, visits = self.survival[:, first:], self.density[:, first:]
-        cost = (1.0 - rare) / hints.trust * visits
-        value = weight * (1.0 - rare) * survival - price * cost
-        # A wait that almost no gap exceeds would mean that the page is never visited.
-        best = np.where(visits * most_s >= 1.0, value, -np.inf).argmax(axis=1)
-        hinted = (
-            (1.0 - rare) * survival[pages, best] + rare * beside_fresh,
-            cost[pages, best] + beside_visits,
-            (1.0 - rare) * self._hinted_age(pages, first + best) + rare * beside_age,
-        )
-        better = self.weight * hinted[0] - price * hinted[1] > (
-            self.weight * result[0] - price * result[1]
-        )
-        better &= visits[pages, best] * most_s >= 1.0
-        fresh, spent, aged = (np.where(better, a, b) for a, b in zip(hinted, result, strict=True))
-        return fresh, spent, aged
-
-    def _hinted_age(self, pages: NDArray[np.int64], wait: NDArray[np.int64]) -> Floats:
+    def hinted_age(self, pages: Places, wait: Places) -> Floats:
         """Return the mean age of copies that are refreshed after each gap longer than a wait.
 
         A stale period lasts until such a gap: its mean length is (1 − S)/visits, and beyond the
@@ -188,6 +152,82 @@ class SurvivalCurves:
         waiting = np.minimum(GRID_S[wait], spell)
         beyond = spell - waiting
         return np.asarray(visits * (0.5 * waiting**2 + waiting * beyond + beyond**2))
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The choice of each page at a price of a visit.
+
+    Attributes:
+        alone, beside, hinted: places of waits on `GRID_S`: of periodic visits without hints, of
+            those beside hints, and from the last report to the visit that it causes.
+        is_hinted: whether the page is visited by hints.
+        fresh: share of the time in which it is fresh. visits: per second.
+    """
+
+    alone: Places
+    beside: Places
+    hinted: Places
+    is_hinted: NDArray[np.bool_]
+    fresh: Floats
+    visits: Floats
+
+
+class _Choices:
+    """What the pages can choose from with a budget and hints, whatever a visit costs."""
+
+    def __init__(
+        self, curves: SurvivalCurves, visits_per_s: float, hints: HintQuality | None
+    ) -> None:
+        most_s = max(ROUNDS_MOST * len(curves) / visits_per_s, GRID_S[1])
+        waits = slice(0, int(np.searchsorted(GRID_S, most_s, side="right")))
+        self._curves = curves
+        self._pages = np.arange(len(curves))
+        self._fresh = curves.periodic[0][:, waits]
+        self._every = 1.0 / GRID_S[waits]
+        self._valued = curves.weight[:, None] * self._fresh
+        self._has_hints = hints is not None and hints.missed_share < 1.0
+        if hints is None or not self._has_hints:
+            return
+        self._rare = rare = hints.missed_share
+        # A hinted page is visited once it is unchanged for a wait not shorter than the lag.
+        self._first = int(np.searchsorted(GRID_S, hints.lag_s))
+        self._survival = curves.survival[:, self._first :]
+        density = curves.density[:, self._first :]
+        self._cost = (1.0 - rare) / hints.trust * density
+        # A wait that almost no gap exceeds would mean that the page is never visited.
+        self._is_visited = density * most_s >= 1.0
+        valued = curves.weight[:, None] * (1.0 - rare) * self._survival
+        self._hint_value = np.where(self._is_visited, valued, -np.inf)
+
+    def at_price(self, price: float) -> _Chosen:
+        """Return what is best at a price of a visit."""
+        pages, weight = self._pages, self._curves.weight
+        alone = (self._valued - price * self._every).argmax(axis=1)
+        fresh, visits = self._fresh[pages, alone], self._every[alone]
+        if not self._has_hints:
+            return _Chosen(alone, alone, alone, np.zeros(len(pages), bool), fresh, visits)
+        rare, beside = self._rare, alone
+        hinted = (self._hint_value - price * self._cost).argmax(axis=1)
+        by_hints, spent = (1.0 - rare) * self._survival[pages, hinted], self._cost[pages, hinted]
+        if rare > 0.0:
+            beside = (self._valued - price / rare * self._every).argmax(axis=1)
+            by_hints += rare * self._fresh[pages, beside]
+            spent += self._every[beside]
+        is_better = weight * by_hints - price * spent > weight * fresh - price * visits
+        is_better &= self._is_visited[pages, hinted]
+        fresh, visits = np.where(is_better, by_hints, fresh), np.where(is_better, spent, visits)
+        return _Chosen(alone, beside, hinted, is_better, fresh, visits)
+
+    def age(self, chosen: _Chosen) -> Floats:
+        """Return the mean age of each page, seconds."""
+        pages, age = self._pages, self._curves.periodic[1]
+        alone = age[pages, chosen.alone]
+        if not self._has_hints:
+            return alone
+        rare = self._rare
+        hinted = (1.0 - rare) * self._curves.hinted_age(pages, self._first + chosen.hinted)
+        return np.where(chosen.is_hinted, hinted + rare * age[pages, chosen.beside], alone)
 
 
 def survival_curves(

@@ -44,6 +44,9 @@ SPAN_S: Final = 2.0
 RENDERED_WITHIN_S: Final = 1.0
 """What `SPAN_S` allows for the time between the request of a page and its text."""
 
+LONGEST_VISIT_S: Final = 86_400.0
+"""No visit takes longer."""
+
 
 class PageHint(NamedTuple):
     """Reported changes of a page, by page_id: times of the first and the last, and how many."""
@@ -125,6 +128,13 @@ _DURATION: Final = """coalesce((
     WHERE visit.page_id = page.page_id AND visit.visited_at = page.last_visit_at
 ), 0.0)"""
 
+_SHOWN_AT: Final = (
+    f"coalesce(page.last_visit_at - max({_DURATION} - {RENDERED_WITHIN_S}, 0.0), 0.0)"
+)
+
+# Of a sitemap that is read again, nearly all entries say what the last visit of their page has
+# seen. They are left out here, unless a change was found that they may report at last; the time of
+# a visit is read only where it may matter.
 _HELD: Final = f"""
 WITH told (page_id, first_at, last_at, told) AS (
     SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?1)
@@ -138,7 +148,7 @@ WITH told (page_id, first_at, last_at, told) AS (
 SELECT json_group_array(json_array(
     each.page_id, min(each.first_at, each.last_at), each.last_at, each.told,
     coalesce(page.last_visit_at, 0.0), page.retry_at, page.last_outcome, page.site_id,
-    hint.last_at, coalesce(page.last_visit_at - max({_DURATION} - {RENDERED_WITHIN_S}, 0.0), 0.0),
+    hint.last_at, {_SHOWN_AT},
     page.state = 'suspended'
 ))
 FROM each CROSS JOIN page USING (page_id)
@@ -149,6 +159,11 @@ WHERE page.site_id IN (SELECT value FROM json_each(?3))
        OR page.state = 'suspended' AND page.last_visit_at IS NOT NULL AND ?7 AND EXISTS (
            SELECT 1 FROM page_twin WHERE page_twin.page_id = page.page_id)
        OR page.page_id IN (SELECT value FROM json_each(?6)))
+  AND (?8
+       OR each.last_at > coalesce(page.last_visit_at, 0.0) - {LONGEST_VISIT_S}
+          AND each.last_at > {_SHOWN_AT}
+       OR EXISTS (SELECT 1 FROM untold
+           WHERE untold.page_id = each.page_id AND untold.hint_source_id = ?4))
 """
 
 _INSERT: Final = """
@@ -250,7 +265,8 @@ def _read_held(
         return []
     hints = (json.dumps(result.of_pages), json.dumps(result.of_urls))
     key = (json.dumps(source.site_ids), source.hint_source_id, result.at)
-    values = (*hints, *key, json.dumps(result.under_way), source.wiki_id is None)
+    is_own = source.wiki_id is None
+    values = (*hints, *key, json.dumps(result.under_way), is_own, source.kind == FAN_OUT)
     rows = json.loads(connection.execute(_HELD, values).get)
     return [
         _HeldHint(AcceptedHint(*row), told_at, shown_at, bool(rests))
