@@ -75,7 +75,7 @@ def test_junk_does_not_raise(pieces):
         assert len(event.data) <= MAX_EVENT_BYTES
 
 
-@pytest.mark.parametrize("line", [b"data: " + b"x" * 20_000, b":" + b"x" * 60_000, b"x" * 999])
+@pytest.mark.parametrize("line", [b"data: " + b"x" * 9_000, b":" + b"x" * 20_000, b"x" * 999])
 @pytest.mark.parametrize("piece_bytes", [1, 10])
 def test_a_line_in_many_pieces_costs_no_more_than_its_bytes(line, piece_bytes):
     def steps(text):
