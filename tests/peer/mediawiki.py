@@ -4,7 +4,6 @@ It is installed and seeded once (`make_template`). Each test works on its own co
 settings are relative to the folder, and the server's name is written at start. Nothing is kept in
 shared memory, so the effect of a maintenance script is visible at once. MediaWiki jobs run only on
 request. Switches are files: a test can turn lag, read-only mode and 503 on during a crawl.
-Compiled PHP is kept beside the template for all that runs on its copies.
 
 Responses: page views carry Last-Modified and honor If-Modified-Since; a moved page answers 200 with
 the text of its target; a missing or deleted page answers 404.
@@ -38,9 +37,6 @@ PASSWORD = "a-password-of-loopback"
 
 MAINTENANCE_S = 300.0
 """Time limit of a maintenance script; the longest import takes 15 s on an idle machine."""
-
-COMPILED = "opcache"
-"""Folder of compiled scripts; the copies of a template have a link to that of the template."""
 
 ROBOTS = "User-agent: *\nDisallow: /w/\n"
 
@@ -138,7 +134,7 @@ class MediaWiki:
     def job_runner(self) -> ManagedProcess:
         """Start a process that runs jobs as they are queued; the caller ends it."""
         return ManagedProcess(
-            [*_maintenance(self._folder, "runJobs.php"), "--wait", "--quiet"],
+            [*_maintenance("runJobs.php"), "--wait", "--quiet"],
             self._folder,
             name="jobs",
             environment=_environment(self._folder / "LocalSettings.php"),
@@ -267,7 +263,7 @@ def make_template(
 def install_wiki(folder: Path, pages: Sequence[WikiPage], main_page: str) -> WikiTemplate:
     """Install a wiki with these pages."""
     require_peer("mediawiki", "php", "php-fpm", "nginx")
-    for part in ("data", "cache", "tmp", "control", COMPILED):
+    for part in ("data", "cache", "tmp", "control"):
         (folder / part).mkdir(parents=True)
     _php(
         folder,
@@ -301,8 +297,7 @@ def with_mediawiki(
             keeps its requests out of the ledger.
         options: of the wiki's web server.
     """
-    shutil.copytree(template.folder, folder, ignore=shutil.ignore_patterns(COMPILED))
-    (folder / COMPILED).symlink_to(template.folder / COMPILED)
+    shutil.copytree(template.folder, folder)
     source = require_peer("mediawiki").parent
     with contextlib.ExitStack() as ended:
         fastcgi = mediawiki_config.FASTCGI.format(port=_start_fpm(folder, source, workers, ended))
@@ -332,7 +327,7 @@ def _start_fpm(folder: Path, source: Path, workers: int, ended: contextlib.ExitS
         program = require_peer("php-fpm")
         as_root = ("--allow-to-run-as-root",) if root else ()
         fpm = ManagedProcess(
-            [program, *_options(folder), "--nodaemonize", "--fpm-config", config, *as_root],
+            [program, "--nodaemonize", "--fpm-config", config, *as_root],
             folder,
             name="php-fpm",
             environment={"FPM_SOCKETS": f"127.0.0.1:{port}={listening.fileno()}"},
@@ -379,7 +374,7 @@ def _php(
     text: str | None = None,
 ) -> str:
     done = run(
-        [*_maintenance(folder, script), *arguments],
+        [*_maintenance(script), *arguments],
         cwd=folder,
         environment=_environment(settings or folder / "none.php"),
         text=text,
@@ -390,16 +385,8 @@ def _php(
     return done.stdout
 
 
-def _maintenance(folder: Path, script: str) -> list[str | Path]:
-    program, scripts = require_peer("php"), require_peer("mediawiki").parent / "maintenance"
-    only_files = ("-d", "opcache.enable_cli=1", "-d", "opcache.file_cache_only=1")
-    return [program, *_options(folder), *only_files, scripts / script]
-
-
-def _options(folder: Path) -> tuple[str, ...]:
-    """Return options of PHP that keep compiled scripts in files, once they are two seconds old."""
-    kept = (folder / COMPILED).resolve()
-    return ("-d", f"opcache.file_cache={kept}", "-d", "opcache.file_cache_consistency_checks=0")
+def _maintenance(script: str) -> list[str | Path]:
+    return [require_peer("php"), require_peer("mediawiki").parent / "maintenance" / script]
 
 
 def _environment(settings: Path) -> dict[str, str]:
