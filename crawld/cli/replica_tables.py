@@ -110,7 +110,7 @@ def _questions(
                 clean(row.host),
                 clean(row.canonical_host),
                 count_text(row.pages),
-                "-" if pair is None else f"{pair.equal} of {pair.compared}",
+                "-" if pair is None else _same_text(pair),
                 "-" if odds is None else f"{odds:.2f}",
                 clean(row.reason),
             )
@@ -122,6 +122,11 @@ def _questions(
     first = rows[0]
     yield f"look:   crawlctl replicas confirm {clean(first.host)} --dry-run"
     yield "answer: crawlctl replicas confirm|reject HOST, or --group CANONICAL, or --match PATTERN"
+
+
+def _same_text(pair: PairStatus) -> str:
+    similar = f", {pair.similar} similar" if pair.similar else ""
+    return f"{pair.equal} of {pair.compared}{similar}"
 
 
 def _waiting(rows: Sequence[ReplicaStatus], found: Replicas) -> Iterator[RenderableType]:

@@ -8,6 +8,7 @@ import trio
 
 from crawld.cli import replicas as commands
 from crawld.cli.client import Client
+from crawld.core.replica.verdict import PairEvidence, VerdictLevel
 from crawld.daemon.dashboard import list_pages
 from crawld.store.frontier import frontier
 from crawld.store.frontier.frontier import Discovery
@@ -44,6 +45,27 @@ async def put_replicas(database):
 
     await database.write(put)
     return names
+
+
+async def test_compared_pages_count_more_than_texts(running):
+    names = await put_replicas(running.database)
+    one, other = names[7:9]
+    ids = dict(
+        await running.database.read(lambda c: c.execute("SELECT host, host_id FROM host").fetchall())
+    )
+
+    def put(connection):
+        at = min(ids[one], ids[other]), max(ids[one], ids[other])
+        texts = PairEvidence(names=(one, other), pages=(9, 9), common=9, compared=9, equal=9)
+        pair.put_pairs(connection, [pair.PairRow(*at, 1e9, VerdictLevel.CERTAIN, texts, {}, None)])
+        replica.put_replica(connection, ids[one], ids[other], "partly", "first", now=1e9, look_at=1e9)
+        replica.put_agreement(connection, ids[one], twins=9, agreeing=2, differing=7, root=None)
+
+    await running.database.write(put)
+    found = (await get(running, "/replicas", host=one)).json()["pairs"]
+    assert [(each["level"], each["reasons"][0]) for each in found if other in each["hosts"]] == [
+        ("unlikely", "2 of 9 pages agree, compared one by one")
+    ]
 
 
 async def test_a_list_comes_in_parts_with_the_counts_of_all(running):

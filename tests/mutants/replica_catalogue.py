@@ -20,6 +20,13 @@ REPLICA_MUTANTS = (
         ("tests/unit/daemon/jobs/replicas/test_twin_texts.py",),
     ),
     Mutant(
+        "an element without text shows nothing",
+        "crawld/core/content/embedded.py",
+        '"use", ":blank"),',
+        '"use"),',
+        ("tests/unit/core/content/test_embedded.py",),
+    ),
+    Mutant(
         "the pages of a host at other ports are those of its default server",
         "crawld/store/frontier/server.py",
         '    return f"{page}.host_id = {host_of(server)} AND {of_page(page)} = {server}"\n',

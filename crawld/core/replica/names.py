@@ -16,7 +16,7 @@ import numpy as np
 import xxhash
 
 from crawld.core.replica.hosts import Ids, Keys
-from crawld.core.replica.owners import differ_by_www, is_address
+from crawld.core.replica.owners import differ_by_www, is_address, without_port
 from crawld.core.replica.vectors import Commonness, Floats, Vectors, weighted_vectors
 from crawld.core.url import private_suffix, registrable_domain
 
@@ -98,6 +98,8 @@ def difference_in_words(one: str, other: str) -> str | None:
     """
     if differ_by_www(one, other):
         return "names differ by www."
+    if without_port(one) == without_port(other):
+        return "one name, two ports"
     if (
         registered_label(one)
         and registered_label(one) == registered_label(other)

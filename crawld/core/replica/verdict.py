@@ -412,16 +412,22 @@ def is_undecided(evidence: PairEvidence) -> bool:
     return not may_be_replica(evidence) and may_be_replica(evidence, MOST_PROBED)
 
 
-def reasons(evidence: PairEvidence) -> list[str]:
+def reasons(evidence: PairEvidence, agreement: HostAgreement | None = None) -> list[str]:
     """Return the reasons in words, the strongest first.
+
+    Args:
+        agreement: of the pages of one with those of the other; None: not compared one by one.
 
     >>> reasons(PairEvidence(names=("www.a.com", "a.com"), pages=(60, 52), common=44, compared=44,
     ...                      equal=41, same_address=True))
-    ['same content on 41 of 44 shared paths', 'names differ by www.', 'same address']
+    ['same text on 41 of 44 shared paths', 'names differ by www.', 'same address']
     """
     words = _declarations(evidence)
+    if agreement is not None and (compared := agreement.agreeing + agreement.differing):
+        words.append(f"{agreement.agreeing} of {compared} pages agree, compared one by one")
     if evidence.compared:
-        words.append(f"same content on {evidence.equal} of {evidence.compared} shared paths")
+        similar = f", similar on {int(evidence.partial)}" if evidence.partial >= 1.0 else ""
+        words.append(f"same text on {evidence.equal} of {evidence.compared} shared paths{similar}")
     else:
         words.append(f"{evidence.common} shared paths, no content to compare")
     if difference := difference_in_words(*evidence.names):

@@ -8,7 +8,7 @@ from typing import Final
 from fastapi import APIRouter
 
 from crawld.core.replica.storm import storm_limit
-from crawld.core.replica.verdict import reasons
+from crawld.core.replica.verdict import HostAgreement, VerdictLevel, reasons
 from crawld.daemon.api.parameters import After, Limit
 from crawld.daemon.api.replica_decisions import JOB, decide, decide_all
 from crawld.daemon.api.replica_selection import known_server_id
@@ -104,9 +104,13 @@ async def replica_statuses(
         leased = daemon.crawl.leases.is_leased
         replicas += [_replica_status(row, stands_in=leased(row.slot_name)) for row in some]
         await slices.pause()
+    compared = {frozenset((row.server_id, row.canonical_id)): row for row in rows}
     pair_statuses: list[PairStatus] = []
     for some_pairs in parts_of(pairs[start : start + limit]):
-        pair_statuses += [_pair_status(pair) for pair in some_pairs]
+        pair_statuses += [
+            _pair_status(pair, compared.get(frozenset((pair.one_id, pair.other_id))))
+            for pair in some_pairs
+        ]
         await slices.pause()
     return Replicas(
         replicas=replicas,
@@ -153,17 +157,26 @@ def _replica_status(row: ReplicaRow, *, stands_in: bool) -> ReplicaStatus:
     return ReplicaStatus(stands_in=stands_in, **{name: getattr(row, name) for name in own})
 
 
-def _pair_status(pair: PairRow) -> PairStatus:
+def _pair_status(pair: PairRow, row: ReplicaRow | None) -> PairStatus:
+    """Return a pair in words.
+
+    Args:
+        row: one as a copy of the other, if it is: what the comparison of their pages has shown
+            counts more than what was expected from their texts.
+    """
     evidence = pair.evidence
+    is_refuted = row is not None and row.status in ("partly", "withdrawn")
+    agreement = row and HostAgreement(row.twins, row.agreeing, row.differing)
     return PairStatus(
         hosts=evidence.names,
-        level=pair.level,
+        level=VerdictLevel.UNLIKELY if is_refuted else pair.level,
         probability=evidence.probability,
-        reasons=reasons(evidence),
+        reasons=reasons(evidence, agreement),
         pages=evidence.pages,
         common=evidence.common,
         compared=evidence.compared,
         equal=evidence.equal,
+        similar=int(evidence.partial),
         features=pair.features,
         word=pair.word,
         judged_at=pair.judged_at,

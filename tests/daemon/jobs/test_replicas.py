@@ -158,7 +158,10 @@ async def test_hosts_of_different_owners_are_held_for_the_operator(world):
         assert w.replicas() == {"a.test": ("b.test", "pruned", PAGES)}
         answer = Answer.model_validate_json((await client.get("/replicas")).content)
         assert answer.replicas[0].reason == "preferred by the operator"
-        assert answer.pairs[0].reasons[0] == f"same content on {PAGES} of {PAGES} shared paths"
+        assert answer.pairs[0].reasons[:2] == [
+            f"{PAGES} of {PAGES} pages agree, compared one by one",
+            f"same text on {PAGES} of {PAGES} shared paths",
+        ]
         assert answer.pairs[0].word == "confirmed"
         assert shown(answer, w.wall()) is not None
         response = await client.post("/replicas/reject", json={"host": "a.test", "other": "b.test"})

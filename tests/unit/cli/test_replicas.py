@@ -45,11 +45,12 @@ def pair(one, other, **changed):
         "hosts": (one, other),
         "level": VerdictLevel.LIKELY,
         "probability": 0.75,
-        "reasons": ["same content on 9 of 10 shared paths"],
+        "reasons": ["same text on 9 of 10 shared paths"],
         "pages": (12, 12),
         "common": 10,
         "compared": 10,
         "equal": 9,
+        "similar": 1,
         "features": {},
         "word": None,
         "judged_at": NOW,
@@ -86,12 +87,12 @@ def test_questions_come_first_with_their_evidence_and_how_to_answer():
     rows = [held("b.net", reason="may have different owners"), status("www.a.com")]
     text = shown(replicas_table(answer(rows, [pair("a.com", "b.net")], 3), NOW))
     assert text.index("Asks for your answer: 1 host") < text.index("Replicas: 1 host, 10 pages")
-    assert "9 of 10" in text
+    assert "9 of 10, 1 similar" in text
     assert "0.75" in text
     assert "crawlctl replicas confirm b.net --dry-run" in text
     assert "3 more judged pairs: crawlctl replicas --all" in text
-    assert "same content" not in text
-    assert "same content" in shown(
+    assert "same text on" not in text
+    assert "same text on" in shown(
         replicas_table(answer(rows, [pair("a.com", "b.net")]), NOW, whole=True)
     )
 

@@ -24,6 +24,7 @@ class PairStatus(BaseModel):
     common: int
     compared: int
     equal: int
+    similar: int = Field(description="Of the others, texts that resemble, such as by their dates.")
     features: dict[str, float]
     word: Literal["confirmed", "rejected"] | None = Field(
         description="The decision of the operator."

@@ -51,6 +51,7 @@ def test_edit_distance_agrees_with_dynamic_programming():
         ("a.com", "a.co.uk", "names differ by the top-level domain"),
         ("de.a.com", "fr.a.com", "both under a.com"),
         ("a.com", "b.com", None),
+        ("a.com", "a.com:8080", "one name, two ports"),
         ("localhost", "127.0.0.1", None),
         ("10.1.7.9", "10.2.7.9", None),
     ],

@@ -283,7 +283,7 @@ def test_reasons_in_words():
     pair = replace(WWW, redirects=(48, 0), same_address=True, same_certificate=True)
     assert reasons(pair) == [
         "48 of 50 pages of www.a.com redirect to a.com",
-        "same content on 41 of 44 shared paths",
+        "same text on 41 of 44 shared paths",
         "names differ by www.",
         "same address",
         "one certificate names both",
@@ -296,6 +296,12 @@ def test_reasons_in_words():
         "the root pages differ",
         "the names are those of versions or languages of one thing",
     ]
+    dated = replace(PAIR, equal=0, partial=41.8)  # a date on each page
+    assert reasons(dated, HostAgreement(44, 43, 1)) == [
+        "43 of 44 pages agree, compared one by one",
+        "same text on 0 of 44 shared paths, similar on 41",
+    ]
+    assert reasons(dated, HostAgreement(44, 0, 0)) == reasons(dated)
     few = replace(PAIR, pages=(20, 20), common=9, compared=4, equal=3)
     assert reasons(few)[-1] == (
         "3 more shared paths with equal texts would show that one may copy the other"
