@@ -51,14 +51,17 @@ async def test_compared_pages_count_more_than_texts(running):
     names = await put_replicas(running.database)
     one, other = names[7:9]
     ids = dict(
-        await running.database.read(lambda c: c.execute("SELECT host, host_id FROM host").fetchall())
+        await running.database.read(
+            lambda c: c.execute("SELECT host, host_id FROM host").fetchall()
+        )
     )
 
     def put(connection):
         at = min(ids[one], ids[other]), max(ids[one], ids[other])
         texts = PairEvidence(names=(one, other), pages=(9, 9), common=9, compared=9, equal=9)
         pair.put_pairs(connection, [pair.PairRow(*at, 1e9, VerdictLevel.CERTAIN, texts, {}, None)])
-        replica.put_replica(connection, ids[one], ids[other], "partly", "first", now=1e9, look_at=1e9)
+        how = {"now": 1e9, "look_at": 1e9}
+        replica.put_replica(connection, ids[one], ids[other], "partly", "first", **how)
         replica.put_agreement(connection, ids[one], twins=9, agreeing=2, differing=7, root=None)
 
     await running.database.write(put)

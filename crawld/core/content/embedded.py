@@ -56,11 +56,15 @@ _EDITS: Final = ("del", "ins", "s", "strike")
 _VALUES: Final = {"meter": "value", "progress": "value", "use": "href"}
 """Attributes that say what an element shows, whether it has text or not."""
 
-_NOT_SHOWN: Final = frozenset({"id", "name", "nonce", "style", "href", "src", "srcset", "d", "points"})
+_NOT_SHOWN: Final = frozenset(
+    {"id", "name", "nonce", "style", "href", "src", "srcset", "d", "points"}
+)
 """Attributes of an element without text that its reader does not see, or that are read elsewhere.
 """
 
-_PLACE_HOLDERS: Final = frozenset({"head", "link", "p", "br", "hr", "wbr", "title", "textarea", "template"})
+_PLACE_HOLDERS: Final = frozenset(
+    {"head", "link", "p", "br", "hr", "wbr", "title", "textarea", "template"}
+)
 """Elements that show nothing when they have no text."""
 
 _SELECTOR: Final = ",".join(
@@ -158,7 +162,9 @@ def _parts(node: LexborNode) -> Iterator[str]:
 def _is_blank(node: LexborNode) -> bool:
     """Whether an element contains nothing but space; never reads the text of many elements."""
     child = node.child
-    return child is None or (child.tag == "-text" and child.next is None and not child.text().strip())
+    return child is None or (
+        child.tag == "-text" and child.next is None and not child.text().strip()
+    )
 
 
 def _later_sources(attributes: Mapping[str, str | None]) -> Iterator[str]:

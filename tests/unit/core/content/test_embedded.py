@@ -28,7 +28,7 @@ def of(markup, origins=ORIGINS):
         ("<img src='/image?id=1'>", "<img src='/image?id=2'>"),
         ("<img src=0.gif data-src=/1.jpg>", "<img src=0.gif data-src=/2.jpg>"),
         ("<img srcset='/1.jpg 1x, /b.jpg 2x'>", "<img srcset='/2.jpg 1x, /b.jpg 2x'>"),
-        ("<picture><source srcset=/1.webp></picture>", "<picture><source srcset=/2.webp></picture>"),
+        ("<picture><source srcset=/1.png></picture>", "<picture><source srcset=/2.png></picture>"),
         ("<input type=hidden name=price value=12.50>", "<input type=hidden name=price value=13>"),
         ("<input value=Anna>", "<input value=Berta>"),
         ("<i style='width:10%'></i>", "<i style='width:70%'></i>"),
