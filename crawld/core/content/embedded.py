@@ -17,7 +17,7 @@ Linear in the page.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
@@ -53,9 +53,6 @@ _DRAWN: Final = (
 
 _SHAPES: Final = ("path", "polygon", "polyline", "rect", "line", "circle", "ellipse")
 _EDITS: Final = ("del", "ins", "s", "strike")
-_VALUES: Final = {"meter": "value", "progress": "value", "use": "href"}
-"""Attributes that say what an element shows, whether it has text or not."""
-
 _NOT_SHOWN: Final = frozenset(
     {"id", "name", "nonce", "style", "href", "src", "srcset", "d", "points"}
 )
@@ -130,33 +127,64 @@ def _parts(node: LexborNode) -> Iterator[str]:
     tag, attributes = node.tag or "", node.attrs
     if style := attributes.get("style"):
         yield f"style {style}"
-    if tag == "input":
-        value = attributes.get("value") or ""
-        is_seen = (attributes.get("type") or "").lower() not in _UNSEEN_INPUTS
-        if is_seen or _PLAIN_NUMBER.fullmatch(value):
-            yield f"input {value} {'checked' in attributes}"
-    elif tag == "img":
-        source = attributes.get("src") or ""
-        if "?" in source:  # the path is part of the text
-            yield f"img {link_target(source)}"
-        yield from _later_sources(attributes)
-    elif tag in _SHAPES:
-        yield f"{tag} {[attributes.get(name) for name in _DRAWN]}"
-    elif tag in _EDITS or tag == "option":
-        yield f"{tag} {node.text()}"
-    elif tag == "style":
-        yield from (f"url {match[1]}" for match in _PICTURE.finditer(node.text()))
-    elif tag == "meta":
-        if name := attributes.get("itemprop"):
-            yield f"meta {name} {attributes.get('content')}"
-    elif tag in _VALUES:
-        yield f"{tag} {attributes.get(_VALUES[tag])}"
+    if tag in _READERS:
+        yield from _READERS[tag](node)
     elif address := attributes.get("src") or attributes.get("data"):
         yield f"{tag} {link_target(address)}"
-    elif tag == "source":
-        yield from _later_sources(attributes)
     elif tag not in _PLACE_HOLDERS and _is_blank(node):
         yield from _shown_attributes(attributes)
+
+
+def _field(node: LexborNode) -> Iterator[str]:
+    value = node.attrs.get("value") or ""
+    is_seen = (node.attrs.get("type") or "").lower() not in _UNSEEN_INPUTS
+    if is_seen or _PLAIN_NUMBER.fullmatch(value):
+        yield f"input {value} {'checked' in node.attrs}"
+
+
+def _picture(node: LexborNode) -> Iterator[str]:
+    """Yield the addresses of a picture: also those for other screens, or that a script loads."""
+    source = node.attrs.get("src") or ""
+    if node.tag == "source" or "?" in source:  # the path of an image is part of the text
+        yield f"{node.tag} {link_target(source)}"
+    for name, value in node.attrs.items():
+        if value and (name == "srcset" or name.startswith("data-")):
+            addresses = (part.strip(",") for part in value.split() if "/" in part)
+            yield from (f"{name} {link_target(address)}" for address in addresses)
+
+
+def _shape(node: LexborNode) -> Iterator[str]:
+    yield f"{node.tag} {[node.attrs.get(name) for name in _DRAWN]}"
+
+
+def _whole_text(node: LexborNode) -> Iterator[str]:
+    yield f"{node.tag} {node.text()}"
+
+
+def _backgrounds(node: LexborNode) -> Iterator[str]:
+    yield from (f"url {match[1]}" for match in _PICTURE.finditer(node.text()))
+
+
+def _property(node: LexborNode) -> Iterator[str]:
+    if name := node.attrs.get("itemprop"):
+        yield f"meta {name} {node.attrs.get('content')}"
+
+
+def _value(node: LexborNode) -> Iterator[str]:
+    yield f"{node.tag} {node.attrs.get('value')} {node.attrs.get('href')}"
+
+
+_READERS: Final[dict[str, Callable[[LexborNode], Iterator[str]]]] = {
+    "input": _field,
+    "img": _picture,
+    "source": _picture,
+    "style": _backgrounds,
+    "meta": _property,
+    **dict.fromkeys(("meter", "progress", "use"), _value),
+    **dict.fromkeys((*_EDITS, "option"), _whole_text),
+    **dict.fromkeys(_SHAPES, _shape),
+}
+"""What elements show that do so whether they have text or not, by their names."""
 
 
 def _is_blank(node: LexborNode) -> bool:
@@ -165,14 +193,6 @@ def _is_blank(node: LexborNode) -> bool:
     return child is None or (
         child.tag == "-text" and child.next is None and not child.text().strip()
     )
-
-
-def _later_sources(attributes: Mapping[str, str | None]) -> Iterator[str]:
-    """Yield the addresses of pictures for other screens, and of those that a script loads."""
-    for name, value in attributes.items():
-        if value and (name == "srcset" or name.startswith("data-")):
-            addresses = (part.strip(",") for part in value.split() if "/" in part)
-            yield from (f"{name} {link_target(address)}" for address in addresses)
 
 
 def _shown_attributes(attributes: Mapping[str, str | None]) -> Iterator[str]:
