@@ -17,7 +17,7 @@ Linear in the page.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
@@ -132,7 +132,7 @@ def _parts(node: LexborNode) -> Iterator[str]:
     elif address := attributes.get("src") or attributes.get("data"):
         yield f"{tag} {link_target(address)}"
     elif tag not in _PLACE_HOLDERS and _is_blank(node):
-        yield from _shown_attributes(attributes)
+        yield from _shown_attributes(node)
 
 
 def _field(node: LexborNode) -> Iterator[str]:
@@ -195,9 +195,9 @@ def _is_blank(node: LexborNode) -> bool:
     )
 
 
-def _shown_attributes(attributes: Mapping[str, str | None]) -> Iterator[str]:
+def _shown_attributes(node: LexborNode) -> Iterator[str]:
     """Yield what the attributes of an element without text may show."""
-    for name, value in attributes.items():
+    for name, value in node.attrs.items():
         if name not in _NOT_SHOWN and not name.startswith("on"):
             shown = "" if value is None or _TOKEN.fullmatch(value) else value
             yield f"{name} {[match[0] for match in _VALUE.finditer(shown)]}"
