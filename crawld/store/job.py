@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import apsw
@@ -29,15 +30,15 @@ def record_start(connection: apsw.Connection, name: str, at: float) -> None:
     )
 
 
-def record_run(connection: apsw.Connection, row: JobRow) -> None:
-    """Record a run that has ended, and its result."""
-    connection.execute(
+def record_runs(connection: apsw.Connection, rows: Sequence[JobRow]) -> None:
+    """Record runs that have ended, and their results."""
+    connection.executemany(
         "INSERT INTO job (name, last_started_at, last_finished_at, result, detail)"
         " VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET last_started_at = excluded.last_started_at,"
         " last_finished_at = excluded.last_finished_at, result = excluded.result,"
         " detail = excluded.detail",
-        row,
+        rows,
     )
 
 

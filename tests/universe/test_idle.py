@@ -13,7 +13,7 @@ from tests.universe.plans import plain_host
 PASSES_PER_S = 0.8
 """Passes of the event loop of an idle daemon; half of them are the universe's own delays."""
 
-CALLS_PER_H = {"read": 60, "write": 20}
+CALLS_PER_H = {"read": 45, "write": 10}
 """Reads and writes of an idle daemon, those of its visits included: one in a quarter of an hour."""
 
 

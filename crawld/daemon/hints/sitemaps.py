@@ -303,7 +303,7 @@ class SitemapSource(BackgroundWork):
         seen = (file.entry_count, file.newest_at)
         changed = file.read_at is None or seen != (dates.count, newest_at)
         is_complete = open_file.trouble is None
-        if is_complete:
+        if is_complete and await self._database.read(sitemap.count, file.hint_source_id) > 1:
             await self._database.write(sitemap.delete_unlisted, file, open_file.listed_at)
         done = file._replace(
             # A file that was not read to its end is fetched in full next time.

@@ -47,6 +47,9 @@ RUN_S: Final = 3_600.0
 FIRST_COUNT_S, COUNT_S = 0.5, 300.0
 """How often pages and delays are counted: at first and later."""
 
+MOST_DOUBLED: Final = 4
+"""While the number of copies is the same, the pause is doubled so often at most."""
+
 COUNT_REST: Final = 100.0
 """Least pause between two counts, as a multiple of the time that one takes."""
 
@@ -78,14 +81,17 @@ class _Site(NamedTuple):
     sums: tuple[int, ...]
 
 
-def next_count_s(age_s: float, took_s: float) -> float:
+def next_count_s(age_s: float, took_s: float, equal: int = 0) -> float:
     """Return the pause until copies are counted again: a young mirror grows quickly.
 
     Args:
         age_s: time since the first run began.
         took_s: how long the last count took, a second for ten million pages.
+        equal: how many counts in a row found what the one before them found; each doubles the
+            pause. A run counts at its begin in any case.
     """
-    return max(min(max(age_s, FIRST_COUNT_S), COUNT_S), COUNT_REST * took_s)
+    pause_s = min(max(age_s, FIRST_COUNT_S), COUNT_S) * 2.0 ** min(equal, MOST_DOUBLED)
+    return max(pause_s, COUNT_REST * took_s)
 
 
 class AuditJob(BackgroundWork):
@@ -105,6 +111,8 @@ class AuditJob(BackgroundWork):
         self._present = present
         self._least_delay_s = least_delay_s
         self._born_at: float | None = None
+        self._counts: list[CopyCount] = []
+        self._equal = 0
 
     @property
     def every_s(self) -> float:
@@ -120,10 +128,11 @@ class AuditJob(BackgroundWork):
         async with trio.open_nursery() as nursery:
             while self._config().jobs.audit_share and trio.current_time() < ends_at:
                 counted_at = trio.current_time()
+                await self._count()
                 sites = await self._sites()
                 now = trio.current_time()
-                age_s = now - self._born_at
-                count_at = min(now + next_count_s(age_s, now - counted_at), ends_at)
+                pause_s = next_count_s(now - self._born_at, now - counted_at, self._equal)
+                count_at = min(now + pause_s, ends_at)
                 await self._draw_until(count_at, sites, nursery, found)
         await self._database.write(audit.delete_before, day_of(self._clock.now()) - KEPT_DAYS)
         total = sum(found, AuditResult())
@@ -138,11 +147,16 @@ class AuditJob(BackgroundWork):
 
     # --- audit times -----------------------------------------------------------------------------
 
+    async def _count(self) -> None:
+        counts = await self._database.read(audit.count_copies)
+        self._equal = self._equal + 1 if counts == self._counts else 0
+        self._counts = counts
+
     async def _sites(self) -> list[_Site]:
         hosts = {host.host_id: host for host in self._state.hosts.values()}
         by_site: dict[int, list[tuple[HostState, CopyCount]]] = defaultdict(list)
         slices = LoopSlices()
-        for part in parts_of(await self._database.read(audit.count_copies)):
+        for part in parts_of(self._counts):
             for held in part:
                 site = self._state.sites.get(held.site_id)
                 if held.host_id in hosts and site is not None and not site.paused:

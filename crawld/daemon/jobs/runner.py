@@ -39,9 +39,9 @@ START_STORED_S = 1.0
 shorter one that is due begins again in any case."""
 
 SHORT_STORED_S = 3_600.0
-"""Short runs that end alike are stored at most so often, unless they were asked for: two syncs of
-the disk for each look at an idle mirror would keep the disk awake. A restart repeats them at most
-so much sooner."""
+"""Short runs that end alike, of all jobs, are stored together at most so often, unless they were
+asked for: two syncs of the disk for each look at an idle mirror would keep the disk awake. A
+restart repeats them at most so much sooner."""
 
 MAX_DETAIL_CHARS = 500
 
@@ -94,7 +94,7 @@ class _ScheduledJob:
         self.next_at = 0.0
         self.requested = trio.Event()
         self.last: JobRow | None = None
-        self.stored_at = -math.inf
+        self.is_stored = True
 
 
 class JobRunner:
@@ -107,6 +107,7 @@ class JobRunner:
         self._database = database
         self._clock = clock
         self._rng = rng
+        self._stored_at = -math.inf
         self._tasks = {job.name: _ScheduledJob(job) for job in jobs}
 
     async def run(self) -> None:
@@ -189,12 +190,20 @@ class JobRunner:
             log_result(
                 "job_finished", job=name, result=result, detail=detail, duration_s=duration_s
             )
-            task.last = ended
+            task.last, task.is_stored = ended, False
             nursery.cancel_scope.cancel()
         is_alike = known is not None and known.result == result and duration_s < START_STORED_S
-        if is_asked or not is_alike or began_at >= task.stored_at + SHORT_STORED_S:
-            task.stored_at = began_at
-            await self._database.write(job_rows.record_run, ended)
+        if is_asked or not is_alike or began_at >= self._stored_at + SHORT_STORED_S:
+            await self._store_runs(began_at)
+
+    async def _store_runs(self, at: float) -> None:
+        """Store what is not stored of all jobs: one sync of the disk for short runs of an hour."""
+        runs, self._stored_at = [], at
+        for task in self._tasks.values():
+            if task.last is not None and not (task.is_stored or task.running):
+                task.is_stored = True
+                runs.append(task.last)
+        await self._database.write(job_rows.record_runs, runs)
 
     async def _store_start(self, name: str, started_at: float) -> None:
         await trio.sleep(START_STORED_S)

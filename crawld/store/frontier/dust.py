@@ -203,13 +203,19 @@ def look_again(connection: apsw.Connection, dust_rule_id: int, look_at: float) -
     )
 
 
+_REFUSED: Final = (
+    "dust_rule WHERE status IN ('refused', 'withdrawn') AND word IS NULL AND since < ?"
+)
+
+
+def has_refused(connection: apsw.Connection, before: float) -> bool:
+    """Whether rules failed before a time."""
+    return bool(connection.execute(f"SELECT EXISTS (SELECT 1 FROM {_REFUSED})", (before,)).get)
+
+
 def drop_refused(connection: apsw.Connection, before: float) -> None:
     """Forget rules that failed before a time, so that they may be tried again."""
-    connection.execute(
-        "DELETE FROM dust_rule WHERE status IN ('refused', 'withdrawn') AND word IS NULL"
-        " AND since < ?",
-        (before,),
-    )
+    connection.execute(f"DELETE FROM {_REFUSED}", (before,))
 
 
 def set_word(

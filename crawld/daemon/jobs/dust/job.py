@@ -80,7 +80,9 @@ class DustJob(BackgroundWork):
         """Search for rules once; does nothing in a one-off mirror."""
         if self._state.settings.once:
             return "skipped in a one-off mirror"
-        await self._database.write(dust.drop_refused, self._clock.now() - RETRY_S)
+        before = self._clock.now() - RETRY_S
+        if await self._database.read(dust.has_refused, before):
+            await self._database.write(dust.drop_refused, before)
         origins = await self._database.read(dust.list_origins, LEAST_PAGES)
         asked = 0
         for origin in self._plan.due(origins):

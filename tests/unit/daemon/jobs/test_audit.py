@@ -40,6 +40,7 @@ async def test_the_sites_of_a_host_share_its_audits():
         state, SimpleNamespace(read=read), Clock(), None, None, None, lambda: Config()
     )
     job = AuditJob(context, None)
+    await job._count()
     sites = await job._sites()
     by_host = {1: 0.0, 2: 0.0}
     for site in sites:
@@ -56,3 +57,5 @@ def test_copies_are_counted_often_in_a_young_mirror_and_seldom_in_a_large_one():
     assert next_count_s(40.0, 0.001) == 40.0
     assert next_count_s(3_000.0, 0.1) == 300.0
     assert next_count_s(3_000.0, 8.0) == 800.0  # ten million copies on a busy machine
+    assert next_count_s(3_000.0, 0.1, equal=2) == 1_200.0  # an old mirror has what it had
+    assert next_count_s(3_000.0, 0.1, equal=90) == 4_800.0

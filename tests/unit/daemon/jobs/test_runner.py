@@ -152,7 +152,7 @@ async def test_a_repeated_result_is_logged_at_debug_level(start, autojump_clock)
 
 
 async def test_a_restart_neither_repeats_nor_forgets_a_run(start, database, autojump_clock):
-    await database.write(job_rows.record_run, row(EPOCH_AT - 70, EPOCH_AT - 60))
+    await database.write(job_rows.record_runs, [row(EPOCH_AT - 70, EPOCH_AT - 60)])
     job = CountingJob()
     began = trio.current_time()
     start(job)
@@ -164,7 +164,7 @@ async def test_a_restart_neither_repeats_nor_forgets_a_run(start, database, auto
 async def test_an_interrupted_run_begins_again_soon_after_the_start(
     start, database, autojump_clock
 ):
-    await database.write(job_rows.record_run, row(EPOCH_AT - 21, EPOCH_AT - 20))
+    await database.write(job_rows.record_runs, [row(EPOCH_AT - 21, EPOCH_AT - 20)])
     await database.write(job_rows.record_start, "count", EPOCH_AT - 1)
     job = CountingJob()
     began = trio.current_time()
@@ -176,7 +176,7 @@ async def test_an_interrupted_run_begins_again_soon_after_the_start(
 async def test_a_run_stored_in_the_future_does_not_lengthen_the_pause(
     start, database, autojump_clock
 ):
-    await database.write(job_rows.record_run, row(EPOCH_AT + 1e6, EPOCH_AT + 1e6))
+    await database.write(job_rows.record_runs, [row(EPOCH_AT + 1e6, EPOCH_AT + 1e6)])
     job = CountingJob()
     began = trio.current_time()
     start(job)
@@ -195,6 +195,38 @@ async def test_short_runs_that_end_alike_are_stored_now_and_then(start, database
     assert len(changes) == pytest.approx(79 * EVERY_S / SHORT_STORED_S, abs=1)
     [state] = await runner.states()
     assert state.last.last_finished_at > changes[-1]  # operators see every run
+
+
+async def test_the_short_runs_of_all_jobs_are_stored_together(
+    start, database, autojump_clock, monkeypatch
+):
+    written, write = [], database.write
+
+    async def noted(call, *args):
+        written.append((call, *args))
+        return await write(call, *args)
+
+    monkeypatch.setattr(database, "write", noted)
+    jobs = [CountingJob(name) for name in "abc"]
+    start(*jobs)
+    await runs_of(jobs[0], 200)
+    stored = [rows for call, rows in written if call is job_rows.record_runs]
+    hours = 200 * EVERY_S / SHORT_STORED_S
+    assert len(stored) <= 3 + hours + 1  # and each job once after the start
+    assert all(len(rows) == len(jobs) for rows in stored[3:])
+
+
+async def test_what_is_stored_of_all_jobs_does_not_hide_a_run_under_way(
+    start, database, autojump_clock
+):
+    long, short = CountingJob("long"), CountingJob("short")
+    start(long, short)
+    await runs_of(long, 2)
+    long.gate = trio.Event()
+    await runs_of(long, 3)
+    await runs_of(short, 80)  # an hour and more
+    found = await database.read(job_rows.last_run, "long")
+    assert found.last_started_at > found.last_finished_at
 
 
 async def test_a_long_run_is_stored_at_its_start(start, database, autojump_clock):

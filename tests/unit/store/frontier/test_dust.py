@@ -52,7 +52,9 @@ def test_the_word_of_the_operator_counts_before_the_status(connection):
     assert dust.set_word(connection, row.dust_rule_id, "confirmed", NOW).applies
     dust.drop_refused(connection, NOW + 1)
     assert len(dust.list_rules(connection)) == 1
+    assert not dust.has_refused(connection, NOW + 1)
     dust.set_word(connection, row.dust_rule_id, None, NOW)
+    assert dust.has_refused(connection, NOW + 1)
     dust.drop_refused(connection, NOW + 1)
     assert dust.list_rules(connection) == []
     assert dust.set_word(connection, 99, "revoked", NOW) is None
