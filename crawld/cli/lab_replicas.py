@@ -91,8 +91,18 @@ def sampling(
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     json_out: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show how soon samples see that a section of a copy differs, and what they cost."""
+    """Show how soon samples see that a section differs, what they cost, and what none can see."""
+    from crawld.lab import replica_bound
     from crawld.lab.replica_sampling import as_markdown, sampling_trade
 
-    found = sampling_trade(draws, seed, print_progress)
-    print(json.dumps([asdict(one) for one in found], indent=1) if json_out else as_markdown(found))
+    trade = sampling_trade(draws, seed, print_progress)
+    sections = replica_bound.diverging_sections(replica_bound.GROUPS, seed)
+    bound = [replica_bound.sampled_bound(sections, each) for each in replica_bound.PER_DAY]
+    if json_out:
+        found = {
+            "trade": [asdict(one) for one in trade],
+            "bound": [one._asdict() for one in bound],
+        }
+        print(json.dumps(found, indent=1))
+    else:
+        print(f"{as_markdown(trade)}\n\n{replica_bound.as_markdown(bound)}")

@@ -13,6 +13,27 @@ REPLICA_MUTANTS = (
         ("tests/unit/daemon/jobs/replicas/test_reported.py",),
     ),
     Mutant(
+        "two names of one machine are sampled as much as two machines",
+        "crawld/core/replica/sampling.py",
+        "    prior = _PRIOR_RETURNED_OF_ONE_MACHINE if one_machine else _PRIOR_RETURNED\n",
+        "    prior = _PRIOR_RETURNED\n",
+        ("tests/unit/core/replica/test_sampling.py",),
+    ),
+    Mutant(
+        "any two names at one address are one machine",
+        "crawld/store/replica/replica.py",
+        "return bool(self.one_address) and name_one_machine(self.host, self.canonical_host)\n",
+        "return bool(self.one_address)\n",
+        ("tests/unit/store/replica/test_servers.py",),
+    ),
+    Mutant(
+        "a page has no visits in the time before the first that is kept",
+        "crawld/store/replica/twin.py",
+        "ifnull((SELECT min(visited_at) FROM visit WHERE visit.page_id = twin.page_id),",
+        "ifnull((SELECT NULL FROM visit WHERE visit.page_id = twin.page_id),",
+        ("tests/unit/store/replica/test_twin.py",),
+    ),
+    Mutant(
         "twins agree by their texts, whatever they embed",
         "crawld/daemon/jobs/replicas/twin_texts.py",
         "    return _Digests(text, embedded)\n",

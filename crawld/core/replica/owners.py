@@ -141,6 +141,18 @@ def differ_by_www(one: str, other: str) -> bool:
     return one != other and one.removeprefix("www.") == other.removeprefix("www.")
 
 
+def name_one_machine(one: str, other: str) -> bool:
+    """Whether two names at one address lead to one machine and its files.
+
+    They differ by a leading "www.", or by the port, or one of them is the address.
+
+    >>> name_one_machine("www.a.com", "a.com"), name_one_machine("mirror.a.com", "a.com")
+    (True, False)
+    """
+    hosts = without_port(one), without_port(other)
+    return hosts[0] == hosts[1] or differ_by_www(*hosts) or any(map(is_address, hosts))
+
+
 def are_editions(one: str, other: str) -> bool:
     """Whether two names say that the hosts are versions or languages of one thing.
 

@@ -6,7 +6,8 @@ the less is saved: with `r` samples a day, of which each meets a differing page 
 `s · f` of them, so that a section that begins to differ at a rate `h` costs
 `r + w · h · s · f / (r · f)` visits a day: least at `r = √(w · h · s)`. So a small section is
 sampled more, by its share, than a large one (`samples_per_day`), and all of them the more often
-copies begin to differ (`sampling_effort`). Figures: `crawld lab sampling`.
+copies begin to differ (`sampling_effort`): two names of one machine seldom do, since they show the
+same files. Figures: `crawld lab sampling`.
 
 Source: allocation by the square root, as in Neyman 1934, "On the two different aspects of the
 representative method".
@@ -35,11 +36,17 @@ MOST_SHARE: Final = 0.25
 LEAST_EFFORT, MOST_EFFORT = 0.85, 2.5
 """Factors of the samples where copies never begin to differ, or often."""
 
+LEAST_EFFORT_OF_ONE_MACHINE: Final = 0.5
+"""The least for names of one machine (`owners.name_one_machine`)."""
+
 RETURNS_S: Final = 30 * _DAY_S
 """Time in which the replicas count of which a section returned."""
 
 _PRIOR_REPLICAS: Final = 50.0
-"""So many replicas, of which one returned, are added to those of the mirror."""
+"""So many replicas, observed for `RETURNS_S`, are added to those of the mirror ..."""
+
+_PRIOR_RETURNED, _PRIOR_RETURNED_OF_ONE_MACHINE = 1.0, 0.25
+"""... of which one returned, or a quarter of one among names of one machine."""
 
 ENOUGH_SAMPLED: Final = 11.0
 """Most pages of a section that are sampled in a day: of a tenth that differs, 22 pages in two days
@@ -71,19 +78,25 @@ class Sampling(NamedTuple):
     interval_s: float
 
 
-def sampling_effort(replicas: int, returned: int) -> float:
+def sampling_effort(observed: float, returned: int, *, one_machine: bool = False) -> float:
     """Return by which factor more is sampled than usually, since copies begin to differ.
 
     Args:
-        replicas: replicas of which pages rest.
-        returned: those of which a section began to differ in the last `RETURNS_S`.
+        observed: replicas of which pages rest, each by the part of the last `RETURNS_S` in which
+            they did.
+        returned: those of which a section began to differ in that time.
+        one_machine: whether these are names of one machine.
 
-    >>> sampling_effort(0, 0), round(sampling_effort(100, 8), 2), sampling_effort(1_000, 0)
+    >>> sampling_effort(0.0, 0), round(sampling_effort(100.0, 8), 2), sampling_effort(1_000.0, 0)
     (1.0, 1.73, 0.85)
+    >>> round(sampling_effort(0.0, 0, one_machine=True), 2)
+    0.5
     """
-    usual = 1.0 / _PRIOR_REPLICAS
-    found = (returned + 1.0) / (replicas + _PRIOR_REPLICAS)
-    return min(max(sqrt(found / usual), LEAST_EFFORT), MOST_EFFORT)
+    prior = _PRIOR_RETURNED_OF_ONE_MACHINE if one_machine else _PRIOR_RETURNED
+    least = LEAST_EFFORT_OF_ONE_MACHINE if one_machine else LEAST_EFFORT
+    usual = _PRIOR_RETURNED / _PRIOR_REPLICAS
+    found = (returned + prior) / (observed + _PRIOR_REPLICAS)
+    return min(max(sqrt(found / usual), least), MOST_EFFORT)
 
 
 def samples_per_day(saved_visits: float, effort: float = 1.0) -> float:

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import apsw
 
-from crawld.core.replica.owners import without_port
+from crawld.core.replica.owners import name_one_machine, without_port
 from crawld.store.engine import meta
 from crawld.store.frontier import server
 from crawld.store.replica import alternates, counts
@@ -53,6 +53,7 @@ class ReplicaRow(NamedTuple):
         alone: whether both hosts have one server only.
         alternates: numbers of the hosts under which pages may rest that are not as those of the
             canonical host (`alternates.py`), as words.
+        one_address: whether both hosts were last met at one address.
     """
 
     server_id: int
@@ -78,6 +79,12 @@ class ReplicaRow(NamedTuple):
     unvisited: int = 0
     alone: int = 1
     alternates: str | None = None
+    one_address: int = 0
+
+    @property
+    def is_one_machine(self) -> bool:
+        """Whether both hosts lead to one machine and its files."""
+        return bool(self.one_address) and name_one_machine(self.host, self.canonical_host)
 
     @property
     def alternate_ids(self) -> tuple[int, ...]:
@@ -97,7 +104,7 @@ SELECT replica.server_id, ifnull(own.name, host.host), canonical_id,
        {counts.visited("replica.server_id", "host")}, twins, agreeing, differing, root,
        {counts.unvisited("replica.server_id", "host")},
        {server.is_alone("host.host_id")} AND {server.is_alone("canonical.host_id")},
-       {alternates.LISTED}
+       {alternates.LISTED}, ifnull(host.address = canonical.address, 0)
 FROM replica
 LEFT JOIN port_server AS own USING (server_id)
 JOIN host ON host.host_id = ifnull(own.host_id, replica.server_id)

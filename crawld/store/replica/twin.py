@@ -85,7 +85,7 @@ class ComparedPage(NamedTuple):
         twin_shown: whether the twin is on the canonical host, or an alternate, and has a copy.
         elsewhere: whether it is on an alternate.
         twin_visits: visits of the twin since a time.
-        twin_found_at: when it was found.
+        twin_known_since: its first visit that is kept, or when it was found.
     """
 
     page_id: int
@@ -102,7 +102,7 @@ class ComparedPage(NamedTuple):
     twin_shown: bool
     elsewhere: bool
     twin_visits: int
-    twin_found_at: float
+    twin_known_since: float
 
 
 _COMPARED: Final = f"""
@@ -114,7 +114,8 @@ SELECT own.page_id, page.url, page.state, verdict, compared_at, agreed, turns, t
          AND twin.state = 'visited' AND twin.version_id IS NOT NULL,
        {server.of_page("twin")} <> ?2,
        (SELECT count(*) FROM visit WHERE visit.page_id = twin.page_id AND visited_at >= ?5),
-       twin.discovered_at
+       ifnull((SELECT min(visited_at) FROM visit WHERE visit.page_id = twin.page_id),
+              twin.discovered_at)
 FROM page_twin AS own INDEXED BY page_twin_server
 JOIN page ON page.page_id = own.page_id JOIN page AS twin ON twin.page_id = own.twin_id
 WHERE own.server_id = ?1 AND own.page_id > ?3 AND page.state <> 'gone' AND page.state <> 'excluded'
@@ -243,9 +244,9 @@ def put_sections(
     )
 
 
-def count_returned(connection: apsw.Connection, since: float) -> int:
-    """Return of how many replicas a section has returned since a time."""
-    count: int = connection.execute(
-        "SELECT count(DISTINCT server_id) FROM replica_section WHERE returned_at > ?", (since,)
-    ).get
-    return count
+def returned_since(connection: apsw.Connection, since: float) -> set[int]:
+    """Return the replicas of which a section has returned since a time."""
+    rows = connection.execute(
+        "SELECT DISTINCT server_id FROM replica_section WHERE returned_at > ?", (since,)
+    )
+    return {server_id for (server_id,) in rows}

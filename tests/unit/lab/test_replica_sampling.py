@@ -4,6 +4,8 @@ import itertools
 
 import pytest
 
+from crawld.lab.replica_bound import Section, diverging_sections, sampled_bound
+from crawld.lab.replica_bound import as_markdown as bound_as_markdown
 from crawld.lab.replica_sampling import (
     as_markdown,
     days_until_seen,
@@ -42,3 +44,24 @@ def test_the_trade_is_of_less_saved_and_sooner_seen():
         assert other.saved_share <= one.saved_share
     assert sum(one.median_days[0] for one in often) < sum(one.median_days[0] for one in usual)
     assert "| 40 | 1 |" in as_markdown(usual)
+
+
+def test_no_sampler_sees_more_than_the_bound():
+    """Counted over all samples of three and four pages: 3.5 in 1.75 days."""
+    found = sampled_bound([Section(10, 2)], per_day=2.0)
+    met = [
+        sum(min(one) < 2 for one in drawn) / len(drawn)
+        for drawn in (list(itertools.combinations(range(10), count)) for count in (3, 4))
+    ]
+    assert found.seen == pytest.approx(sum(met) / 2)
+    assert found.cost_share == pytest.approx(2.0 / 5.0)
+    assert sampled_bound([Section(4, 1)], per_day=9.0).seen == 1.0
+    assert "| 2 | 0.400 |" in bound_as_markdown([found])
+
+
+def test_the_bound_is_of_sections_of_which_a_tenth_differs():
+    sections = diverging_sections(40, 1)
+    assert 20 < len(sections) < 40
+    assert all(one.differing >= 0.1 * one.pages for one in sections)
+    rates = [sampled_bound(sections, per_day).seen for per_day in (1.0, 3.0, 8.0)]
+    assert rates == sorted(rates)

@@ -36,6 +36,10 @@ UNVISITED_S: Final = 50 * 86_400.0
 """Every deferred page is visited within this time; the visit itself may take some days more."""
 
 
+Efforts = Mapping[bool, float]
+"""The sampling effort of two names of one machine (True), and of all other replicas."""
+
+
 class Release(NamedTuple):
     """Pages of a replica to resume until they are compared; the next sample is at `look_at`."""
 
@@ -58,16 +62,19 @@ class ReplicaResting(BackgroundWork):
         super().__init__(context)
         self._paced = PacedReader(context.database, REST_FACTOR)
 
-    async def settle(self, rows: Sequence[ReplicaRow], effort: float) -> None:
+    async def settle(self, rows: Sequence[ReplicaRow], efforts: Efforts) -> None:
         """Bring the states of all pages of replicas in line with the decisions on their sections.
 
         All pages of small replicas are in memory at once: give only some at a time.
 
         Args:
-            effort: by which factor more resting pages are sampled than usually.
+            efforts: by which factor more resting pages are sampled than usually.
         """
         now = self._clock.now()
-        plans = [SectionPlan(row, now, self._rng.getrandbits(63), effort) for row in rows]
+        plans = [
+            SectionPlan(row, now, self._rng.getrandbits(63), efforts[row.is_one_machine])
+            for row in rows
+        ]
         await self._count(plans)
         await self._move(plans)
         await self._ask(plans)

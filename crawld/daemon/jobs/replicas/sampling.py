@@ -24,7 +24,7 @@ from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.replica_leases import ReplicaLeases
 from crawld.daemon.hints.delivery import is_indirect, trust_of
 from crawld.daemon.jobs.replicas.comparing import ReplicaComparing
-from crawld.daemon.jobs.replicas.resting import REST_FACTOR, Release, ReplicaResting
+from crawld.daemon.jobs.replicas.resting import REST_FACTOR, Efforts, Release, ReplicaResting
 from crawld.daemon.pacing import PacedReader
 from crawld.store.changes import hint_source
 from crawld.store.replica import due_pages, inputs, packed_twins, reported, twin
@@ -81,13 +81,13 @@ class ReplicaSampling(BackgroundWork):
         deferred = _by_host(await self._paced.read(due_pages.deferred_until, now, PAGES_AT_ONCE))
         await self._compare_reported(rows, now)
         # What takes longer with more replicas runs in a thread.
-        resting, self._audited, concerned = await self._workers.run(
+        self._audited, concerned = await self._workers.run(
             _concerned, rows, self._audited, visited.keys() | deferred.keys(), now
         )
-        returned = await self._paced.read(twin.count_returned, now - RETURNS_S)
-        effort = sampling_effort(resting, returned)
+        returned = await self._paced.read(twin.returned_since, now - RETURNS_S)
+        efforts = await self._workers.run(_efforts, rows, returned, now)
         for some in _together(concerned):
-            await self._check(some, visited, deferred, effort)
+            await self._check(some, visited, deferred, efforts)
 
     async def _compare_reported(self, rows: Iterable[ReplicaRow], now: float) -> None:
         """Resume pages that seem to have changed without their twins, by what a source reports."""
@@ -119,7 +119,7 @@ class ReplicaSampling(BackgroundWork):
         rows: Sequence[ReplicaRow],
         visited: Mapping[int, Sequence[int]],
         deferred: Mapping[int, Sequence[int]],
-        effort: float,
+        efforts: Efforts,
     ) -> None:
         """Check some replicas, of which the pages of the small ones are in memory at once."""
         now = self._clock.now()
@@ -150,7 +150,7 @@ class ReplicaSampling(BackgroundWork):
             ]
         )
         await self._resting.settle(
-            [row for row in rows if row.server_id in changed or row.look_at <= now], effort
+            [row for row in rows if row.server_id in changed or row.look_at <= now], efforts
         )
 
     async def _unpack(self, rows: Iterable[ReplicaRow]) -> None:
@@ -226,8 +226,8 @@ def _concerned(
     audited: Mapping[_Audited, float],
     moved: Collection[int],
     now: float,
-) -> tuple[int, dict[_Audited, float], list[ReplicaRow]]:
-    """Return how many replicas rest, which of them were audited when, and those to look at.
+) -> tuple[dict[_Audited, float], list[ReplicaRow]]:
+    """Return which replicas at rest were audited when, and those to look at.
 
     Args:
         moved: hosts of which pages were visited, or are due.
@@ -243,7 +243,23 @@ def _concerned(
         for server_id, row in resting.items()
         if server_id in moved or row.look_at <= now or _is_unaudited(row, still, now)
     ]
-    return len(resting), still, concerned
+    return still, concerned
+
+
+def _efforts(rows: Iterable[ReplicaRow], returned: Collection[int], now: float) -> Efforts:
+    """Return how much is sampled, by how often sections of such replicas returned."""
+    observed, back = {False: 0.0, True: 0.0}, {False: 0, True: 0}
+    for row in rows:
+        one_machine = row.is_one_machine
+        back[one_machine] += row.server_id in returned
+        if row.status in RESTING:
+            observed[one_machine] += min(max(0.0, now - row.since) / RETURNS_S, 1.0)
+    return {
+        one_machine: sampling_effort(
+            observed[one_machine], back[one_machine], one_machine=one_machine
+        )
+        for one_machine in (False, True)
+    }
 
 
 def _is_unaudited(row: ReplicaRow, audited: Mapping[_Audited, float], now: float) -> bool:

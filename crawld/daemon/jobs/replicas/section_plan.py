@@ -229,7 +229,8 @@ class SectionPlan:
 
     def note_resting(self, page: ReplicaPage, known: ComparedPage) -> None:
         """Note a page at rest."""
-        days = min(max(1.0, (self.now - known.twin_found_at) / _DAY_S), COUNTED_DAYS)
+        # Its visits are not known for longer, however long ago the page was found.
+        days = min(max(1.0, (self.now - known.twin_known_since) / _DAY_S), COUNTED_DAYS)
         self.saved_per_day += known.twin_visits / days
         self.resting.append(page)
         if len(self.resting) >= 2 * MAX_DRAWN:

@@ -52,6 +52,15 @@ def test_samples_grow_with_the_root_of_how_often_sections_return():
     assert sampling_effort(50, 50) == 2.5
 
 
+def test_names_of_one_machine_are_sampled_less_until_they_begin_to_differ():
+    one, apart = (sampling_effort(0.0, 0, one_machine=which) for which in (True, False))
+    assert one == pytest.approx(0.5 * apart)
+    assert sampling_effort(100_000, 0, one_machine=True) == 0.5
+    # Ten of which one returned are sampled like others.
+    assert sampling_effort(10, 1, one_machine=True) == pytest.approx((1.25 / 60 * 50) ** 0.5)
+    assert sampling_effort(50, 50, one_machine=True) > 2.4
+
+
 def test_a_late_sampling_takes_the_pages_of_the_time_that_was_missed():
     """The job may run once a day only: as many pages are sampled as with a run every hour."""
     every, late = sampling(100.0), sampling(100.0, late_s=DAY_S)

@@ -42,6 +42,29 @@ def prune(file, name, kept):
     rest_agreeing(file.connection, *ids)
 
 
+def test_two_ports_at_one_address_are_one_machine(file):
+    """Other names at an address may be sites of their own, and other addresses other machines."""
+    for name in ("www.a.test", "b.test", "www.b.test"):
+        file.page(f"https://{name}/", digest=b"/")
+    for copy, kept in (
+        *(("a.test:8080", "a.test"), ("www.a.test", "a.test")),
+        *(("b.test", "a.test"), ("www.b.test", "b.test")),
+    ):
+        ids = number(file, copy), number(file, kept)
+        replica.put_replica(file.connection, *ids, "pruned", "why", now=AT, look_at=AT + 9)
+
+    def of_one_machine():
+        rows = replica.list_replicas(file.connection)
+        return {row.host for row in rows if row.is_one_machine}
+
+    file.connection.execute("UPDATE host SET address = NULL")
+    assert of_one_machine() == set()
+    file.connection.execute("UPDATE host SET address = '192.0.2.1'")
+    assert of_one_machine() == {"a.test:8080", "www.a.test", "www.b.test"}
+    file.connection.execute("UPDATE host SET address = '192.0.2.2' WHERE host = 'www.b.test'")
+    assert of_one_machine() == {"a.test:8080", "www.a.test"}
+
+
 def test_a_server_has_the_number_of_its_host_or_one_of_its_own(file):
     connection = file.connection
     file.page("http://a.test/other")

@@ -229,6 +229,23 @@ def test_recent_visits_of_the_twin_are_counted(connection, file):
     assert counts(AT + 20 * DAY_S) == {"/": 0, "/a": 2, "/b": 0}
 
 
+def test_visits_of_a_twin_are_known_since_the_first_that_is_kept(connection, file):
+    """A page may have been found long before: its visits of that time would count as none."""
+    compare(connection, OTHER_ID, ONE_ID)
+    page_id = file.number(f"{KEPT}/a")
+    connection.execute("UPDATE page SET discovered_at = ?", (AT - 90 * DAY_S,))
+    file.visit(page_id, b"new", AT + DAY_S)
+
+    def since():
+        pages = twin.compared_pages(connection, OTHER_ID, ONE_ID, 0, 9)
+        return next(page.twin_known_since for page in pages if page.url == f"{COPY}/a")
+
+    first = connection.execute("SELECT min(visited_at) FROM visit WHERE page_id = ?", (page_id,))
+    assert since() == first.get >= AT
+    connection.execute("DELETE FROM visit WHERE page_id = ?", (page_id,))
+    assert since() == AT - 90 * DAY_S
+
+
 def test_reads_for_each_run_search_by_keys(connection, file):
     rest_agreeing(connection, OTHER_ID, ONE_ID)
     costs = []

@@ -5,15 +5,19 @@ from crawld.core.content.fingerprint import cleaned_digest, sketch
 from crawld.core.page import Outcome
 from crawld.store import visit
 from crawld.store.frontier import frontier, site
+from crawld.store.frontier.host import HostUpdate
 from crawld.store.replica import survey
 from tests.unit.store.rows import NOW, changed, found, unlike
 
 HOUR_S, DAY_S = 3_600.0, 86_400.0
 HOSTS = ("a.test", "www.a.test")
+ADDRESSES = ("192.0.2.1", "192.0.2.2")
 
 
 class Copies:
     """Two hosts with the same pages, of which the second begins to differ on some.
+
+    Each is at an address of its own.
 
     Attributes:
         page_ids: those of the second; `original_ids`: those of the first.
@@ -58,7 +62,8 @@ class Copies:
             visit.record(connection, unlike(page_id, Outcome.UNCHANGED, self.now))
             return
         self._shown[page_id] = text
-        known = {"cleaned_digest": cleaned_digest(text), "sketch": sketch(text)}
+        host = HostUpdate(last_fetch_at=self.now, address=ADDRESSES[HOSTS[1] in url])
+        known = {"cleaned_digest": cleaned_digest(text), "sketch": sketch(text), "host": host}
         visit.record(connection, changed(page_id, f"<p>{text}".encode(), self.now, **known))
 
     async def pass_hour(self):
