@@ -25,7 +25,7 @@ GROUPS: Final = 1_000
 _DIFFERING: Final = 0.1
 
 
-class Section(NamedTuple):
+class DivergedSection(NamedTuple):
     """Numbers of the pages of a section, and of those that differ."""
 
     pages: int
@@ -45,19 +45,19 @@ class SampledBound(NamedTuple):
     seen: float
 
 
-def diverging_sections(groups: int, seed: int) -> list[Section]:
+def diverging_sections(groups: int, seed: int) -> list[DivergedSection]:
     """Return the sections of copies of which a tenth or more begins to differ."""
     draft = LookalikeDraft(seed, 1.0)
     for _ in range(groups):
         diverging_copies(draft.family(diverging_copies.__name__))
     every = (
-        Section(len(host.pages), int(np.isfinite(host.pages.own_from).sum()))
+        DivergedSection(len(host.pages), int(np.isfinite(host.pages.own_from).sum()))
         for host in draft.hosts
     )
     return [one for one in every if one.differing >= _DIFFERING * one.pages]
 
 
-def sampled_bound(sections: Sequence[Section], per_day: float) -> SampledBound:
+def sampled_bound(sections: Sequence[DivergedSection], per_day: float) -> SampledBound:
     """Return what so many samples of each section in a day show at most."""
     visits = sum(VISITS_PER_DAY * one.pages for one in sections)
     samples = sum(min(per_day, VISITS_PER_DAY * one.pages) for one in sections)
@@ -65,7 +65,7 @@ def sampled_bound(sections: Sequence[Section], per_day: float) -> SampledBound:
     return SampledBound(per_day, samples / visits, float(np.mean(seen)))
 
 
-def _seen(section: Section, samples: float) -> float:
+def _seen(section: DivergedSection, samples: float) -> float:
     """Return the probability; a part of a sample is taken with this probability."""
     least = min(floor(samples), section.pages)
     most = min(least + 1, section.pages)
@@ -73,7 +73,7 @@ def _seen(section: Section, samples: float) -> float:
     return 1.0 - (1.0 - part) * _missed(section, least) - part * _missed(section, most)
 
 
-def _missed(section: Section, samples: int) -> float:
+def _missed(section: DivergedSection, samples: int) -> float:
     agreeing = section.pages - section.differing
     return comb(agreeing, samples) / comb(section.pages, samples)
 

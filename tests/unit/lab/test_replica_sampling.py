@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from crawld.lab.replica_bound import Section, diverging_sections, sampled_bound
+from crawld.lab.replica_bound import DivergedSection, diverging_sections, sampled_bound
 from crawld.lab.replica_bound import as_markdown as bound_as_markdown
 from crawld.lab.replica_sampling import (
     as_markdown,
@@ -48,14 +48,14 @@ def test_the_trade_is_of_less_saved_and_sooner_seen():
 
 def test_no_sampler_sees_more_than_the_bound():
     """Counted over all samples of three and four pages: 3.5 in 1.75 days."""
-    found = sampled_bound([Section(10, 2)], per_day=2.0)
+    found = sampled_bound([DivergedSection(10, 2)], per_day=2.0)
     met = [
         sum(min(one) < 2 for one in drawn) / len(drawn)
         for drawn in (list(itertools.combinations(range(10), count)) for count in (3, 4))
     ]
     assert found.seen == pytest.approx(sum(met) / 2)
     assert found.cost_share == pytest.approx(2.0 / 5.0)
-    assert sampled_bound([Section(4, 1)], per_day=9.0).seen == 1.0
+    assert sampled_bound([DivergedSection(4, 1)], per_day=9.0).seen == 1.0
     assert "| 2 | 0.400 |" in bound_as_markdown([found])
 
 
