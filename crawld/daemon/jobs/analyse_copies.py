@@ -8,11 +8,13 @@ analyses: the digest of a part is not the digest of the copy.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Final, NamedTuple
 
 import apsw
 import structlog
+import trio
 
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.media import media_type
@@ -46,6 +48,12 @@ class AnalyseCopiesJob(BackgroundWork):
     def __init__(self, context: CrawlContext) -> None:
         super().__init__(context)
         self._analysed = self._damaged = 0
+        self._seen, self._seen_at = -1, -math.inf
+        self._is_done = False
+
+    def has_work(self) -> bool:
+        """Whether copies were stored since a run that found all of them old enough."""
+        return not self._is_done or self._database.changes("version") != self._seen
 
     async def run(self) -> str:
         """Analyse every copy that is old enough; does nothing in a one-off mirror."""
@@ -54,10 +62,14 @@ class AnalyseCopiesJob(BackgroundWork):
         if not self._state.settings.analyse:
             return "off"
         analysed = self._analysed
-        before = self._clock.now() - AGE_S
+        before, now = self._clock.now() - AGE_S, trio.current_time()
+        changes = self._database.changes("version")
+        if changes != self._seen:
+            self._seen, self._seen_at = changes, now
         pace = Pace(REST_FACTOR)
         while await self._slice(before):
             await pace.rest()
+        self._is_done = now >= self._seen_at + AGE_S
         return f"{self._analysed - analysed} copies analysed"
 
     async def progress(self) -> dict[str, int]:
