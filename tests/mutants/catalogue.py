@@ -101,6 +101,27 @@ MUTANTS = (
         ("tests/unit/core/revisit/test_waiting_share.py",),
     ),
     Mutant(
+        "the best pages are found anew at nearly every pick",
+        "crawld/core/revisit/index_front.py",
+        "_USED = 0.75\n",
+        "_USED = 0.02\n",
+        ("tests/unit/core/revisit/test_index_queue.py",),
+    ),
+    Mutant(
+        "the value of a page is taken to grow as it did for longer than its table says",
+        "crawld/core/revisit/index_front.py",
+        "        self._redraw(at, at)\n",
+        "        self._redraw(at, -math.inf)\n",
+        ("tests/unit/core/revisit/test_index_queue.py",),
+    ),
+    Mutant(
+        "a full shortlist of worse pages lowers the level that the others wait for",
+        "crawld/core/revisit/index_queue.py",
+        "        self._level = max(self._level, float(values[order[count]]))\n",
+        "        self._level = float(values[order[count]])\n",
+        ("tests/unit/core/revisit/test_index_queue.py",),
+    ),
+    Mutant(
         "a visit to a page that calmed down buys no more than its last pace promises",
         "crawld/core/revisit/visit_value.py",
         "        if growth is not None:\n",

@@ -25,8 +25,6 @@ from crawld.core.revisit.visit_value import VisitValueTable
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
 
-_TAUS = np.array(KERNELS_S)
-
 UNKNOWN_SCALE_S = 30 * 86_400.0
 """Scale of a page without known history."""
 
@@ -46,6 +44,23 @@ class IndexPages:
         changed_at: time of the last known change, −inf = none. excitement: after it, by kernel.
         rate: changes per second.
     """
+
+    __slots__ = (
+        "_age",
+        "_rate",
+        "_rates",
+        "_scale",
+        "_visited_at",
+        "_weight",
+        "age",
+        "changed_at",
+        "excitement",
+        "rate",
+        "scale",
+        "table",
+        "visited_at",
+        "weight",
+    )
 
     def __init__(self, table: VisitValueTable) -> None:
         self.table = table
@@ -117,10 +132,13 @@ class IndexPages:
 
     def add_changes(self, slot: int, changed_at: Sequence[float]) -> None:
         """Add changes of a page that a visit found, the oldest first."""
+        known, excitement = _floats_of(self.changed_at), _floats_of(self.excitement)
         for at in changed_at:
-            gap_s = max(at - self.changed_at[slot], 0.0)
-            self.excitement[slot] = self.excitement[slot] * np.exp(-gap_s / _TAUS) + 1.0
-            self.changed_at[slot] = max(at, self.changed_at[slot])
+            gap_s = max(at - known[slot], 0.0)
+            for kernel, tau_s in enumerate(KERNELS_S):
+                held = excitement[slot, kernel] * math.exp(-gap_s / tau_s)
+                excitement[slot, kernel] = held + 1.0
+            known[slot] = max(at, known[slot])
 
     def known_change(self, slot: int) -> KnownChange:
         """Return the last known change of a page."""
@@ -149,6 +167,11 @@ class IndexPages:
         wait = self.table.wait_s(self._age[slot], self._scale[slot], level / weight)
         return self._visited_at[slot] + wait
 
+    def line_end(self, slot: int, at: float) -> float:
+        """Return until when the value of a page grows about linearly from a time on."""
+        visited_at = self._visited_at[slot]
+        return visited_at + self.table.line_s(self._scale[slot], max(at - visited_at, 0.0))
+
     # --- many pages -----------------------------------------------------------------------------
 
     def add_many(self, first: int, visited_at: Floats, weight: Floats | float) -> None:
@@ -172,7 +195,7 @@ class IndexPages:
         self.rate[slots] = rate
         self._rates += float((self.rate[slots].astype(np.float64) - before).sum())
 
-    def since(self, slots: Slots, at: float) -> Floats:
+    def since(self, slots: Slots, at: float | Floats) -> Floats:
         """Return the time since the last visit of each page, seconds; ≥ 0."""
         return np.asarray(np.maximum(at - self.visited_at[slots], 0.0))
 
@@ -180,8 +203,13 @@ class IndexPages:
         """Return age and scale of each page."""
         return self.age[slots].astype(np.float64), self.scale[slots].astype(np.float64)
 
-    def values(self, slots: Slots, at: float) -> Floats:
-        """Return the values of visits now, seconds."""
+    def line_ends(self, slots: Slots, at: float) -> Floats:
+        """Return `line_end` of many pages."""
+        lines_s = self.table.lines_s(self.scale[slots].astype(np.float64), self.since(slots, at))
+        return np.asarray(self.visited_at[slots] + lines_s)
+
+    def values(self, slots: Slots, at: float | Floats) -> Floats:
+        """Return the values of visits now, or each at its time, seconds."""
         age, scale = self.ages_and_scales(slots)
         return np.asarray(self.table.values(age, scale, self.since(slots, at)) * self.weight[slots])
 

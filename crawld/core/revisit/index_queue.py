@@ -5,8 +5,9 @@ reach a *level* near the value of the last picks. A page is in one of two places
 
 - the **heap**, keyed by a time up to which the value stays below the level (new pages before all
   times, in order of arrival);
-- the **shortlist**, the few pages whose value is about the level or more, known and refreshed
-  whenever it may have changed by half a percent.
+- the **shortlist**, the few pages whose value is about the level or more. The best of them are the
+  *front* (`index_front.py`), from which hundreds of picks are made; whenever it is chosen anew, the
+  pages that are due while it lasts are valued with the shortlist, in one vectorised pass.
 
 A full shortlist raises the level and returns the rest to the heap. When no page reaches the level,
 it is lowered and the heap rekeyed in one vectorised pass, at most once in n/32 picks. For very many
@@ -14,8 +15,9 @@ pages that pass would stop the daemon for a fifth of a second: there it is a *sw
 pages at each pick, started before the shortlist is used up.
 
 Every page outside the shortlist is below the level, so a pick that reaches the level is the best,
-within a percent (for the refresh). With more than `_AT_ONCE` pages this holds from the end of the
-first sweep on, some sixty picks for a million pages; until then the best page seen so far is taken.
+within a percent (for the lines of the front; two percent of less than a hundred pages). With more
+than `_AT_ONCE` pages this holds from the end of the first sweep on, some sixty picks for a million
+pages; until then the best page seen so far is taken.
 """
 
 from __future__ import annotations
@@ -26,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawld.core.revisit.heap import ABSENT
+from crawld.core.revisit.index_front import IndexFront
 from crawld.core.revisit.index_pages import LONGEST_S, IndexPages
 from crawld.core.revisit.partial_heap import PartialHeap
-from crawld.core.revisit.shortlist import Shortlist
 
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
@@ -42,21 +44,22 @@ _SMALL = 512
 _SHORTLIST_LEAST, _SHORTLIST_SHARE, _SHORTLIST_MOST = 256, 8, 8192
 """The shortlist holds up to an eighth of the pages, so that it lasts while values fall."""
 
+_SWEPT_AHEAD = 1024
+"""With so few pages in the shortlist a sweep begins: more than a front uses."""
+
 _TAKEN_IF_EMPTY = 8
-_MAX_PROMOTED = 64
+_MAX_PROMOTED = 512
 """Pages moved to the shortlist in one pick at most, so that a clock jump cannot stall the
 daemon."""
-
-_REFRESH_SHARE = 1e-3
-"""The shortlist is refreshed when the time since the visit has grown by this share for one of the
-best, or by as much as another needs to reach the best: where changes are regular, a value grows up
-to ten times as fast."""
 
 _PAUSE, _PAUSE_S = 1e-3, 1e-3
 """Least wait of a page near the level, which would otherwise be due again at once."""
 
 _FARTHEST = 1.0
 """A page is rechecked when the time since its visit has grown by this share, at the latest."""
+
+_HALVED = 2
+"""How often the time until the next check of a page is halved, of several pages at once."""
 
 _SLOWEST = 0.1
 """Of many pages at once: a value grows at most with the inverse of this power of the time since the
@@ -80,12 +83,22 @@ level."""
 class IndexQueue:
     """The waiting pages of one policy, with their state in `pages`."""
 
+    __slots__ = (
+        "_front",
+        "_heap",
+        "_level",
+        "_pages",
+        "_picks_since_rekey",
+        "_shortlist",
+        "_swept",
+    )
+
     def __init__(self, pages: IndexPages) -> None:
         self._pages = pages
         self._heap = PartialHeap()
-        self._shortlist = Shortlist()
+        self._shortlist: dict[int, int] = {}
+        self._front = IndexFront(pages)
         self._level = 0.0
-        self._refresh_at = -math.inf
         self._picks_since_rekey = 0
         self._swept: int | None = None
 
@@ -116,13 +129,14 @@ class IndexQueue:
     def push_visited(self, slot: int) -> None:
         """Add a page that was visited just now."""
         if self._level == 0.0 and len(self._heap) <= _SMALL:
-            self._shortlist.put(slot, 0.0)
+            self._shortlist[slot] = slot
+            self._front.enter(slot, self._pages.state(slot)[0])
         else:
-            self.push(slot)
+            self._heap.push(slot, self._pages.due(slot, self._level))
 
     def recheck(self, slot: int, now: float) -> None:
         """Mark a page for valuation at the next pick, whether it was waiting or not."""
-        self._shortlist.discard(slot)
+        self.remove(slot)
         self._heap.push(slot, now)
 
     def restore_new(self, slot: int) -> None:
@@ -131,21 +145,30 @@ class IndexQueue:
 
     def remove(self, slot: int) -> None:
         """Remove a page; do nothing if it does not wait."""
-        if not self._shortlist.discard(slot):
+        if self._shortlist.pop(slot, ABSENT) == ABSENT:
             self._heap.remove(slot)
+        else:
+            self._front.discard(slot)
 
     def reorder(self, slots: Slots, new: Floats) -> None:
         """Rekey distinct slots, waiting or not, whose models have changed; `new` as in `load`."""
         due = self._pages.dues(slots, self._level)
         self._heap.move(slots, np.where(np.isnan(new), due, new))
         # The level may now be far from the values.
-        self._refresh_at, self._picks_since_rekey = -math.inf, len(self)
+        self._front.close()
+        self._picks_since_rekey = len(self)
+
+    def redraw(self) -> None:
+        """Value the shortlist at the next pick: the tables of the pages have changed."""
+        self._front.close()
 
     def revalue(self) -> None:
         """Value all waiting pages at the next pick, and find a new level."""
-        self._refresh_at, self._level = -math.inf, 0.0
+        self._front.close()
+        self._level = 0.0
         if len(self) > _SMALL:
-            slots = self._shortlist.take_all()
+            slots = self._listed()
+            self._shortlist.clear()
             self._heap.add(slots, self._pages.dues(slots, self._level))
 
     # --- selection ------------------------------------------------------------------------------
@@ -153,6 +176,8 @@ class IndexQueue:
     def first_new(self) -> int:
         """Return the first of the new pages, or `ABSENT`."""
         self._picks_since_rekey += 1
+        if not self._heap.is_due(NEW / 2):
+            return ABSENT
         slot = self._heap.first()
         return slot if slot != ABSENT and self._heap.key(slot) <= NEW / 2 else ABSENT
 
@@ -161,37 +186,68 @@ class IndexQueue:
 
         Call it only when there is no new page.
         """
+        front = self._front
         if self._level == 0.0 and len(self._heap) > _SMALL:
             self._rekey(at)
         if self._swept is not None:
             self._sweep(at)
-        self._promote_due(at)
-        if at >= self._refresh_at:
-            self._refresh(at)
-        slot, value = self._shortlist.best()
-        if len(self._heap):
-            if slot < 0 or value < _NEAR * self._level:
-                return self._lower_level(at)
-            if len(self._shortlist) < _SHORTLIST_LEAST:
-                self._sweep_ahead(at)
+        if at >= front.until:
+            self._choose_front(at)
+        elif self._heap.is_due(at):
+            self._promote_due(at)
+        slot, value = front.best(at)
+        if value < front.floor:
+            self._choose_front(at)
+            slot, value = front.best(at)
+        if value < _NEAR * self._level and len(self._heap):
+            return self._lower_level(at)
         return slot, value
 
-    def _promote_due(self, at: float) -> None:
-        """Move due pages from the heap to the shortlist."""
-        heap, pages = self._heap, self._pages
-        admitted = self._level * self._admitted()
-        for _ in range(_MAX_PROMOTED):
-            slot = heap.first()
-            if slot == ABSENT or heap.key(slot) > at:
-                break
-            value = pages.value(slot, at)
-            if value < admitted:
-                heap.push(slot, self._recheck_at(slot, value, at))
-            else:
-                heap.remove(slot)
-                self._shortlist.put(slot, value)
-        if len(self) > _SMALL and len(self._shortlist) > self._shortlist_size():
+    def _choose_front(self, at: float) -> None:
+        """Choose the front anew, among the shortlist and the pages that are due while it lasts."""
+        if len(self._shortlist) < _SWEPT_AHEAD:
+            self._sweep_ahead(at)
+        if self._is_full():
             self._raise_level(at)
+        until = self._front.planned_until(at)
+        due = self._heap.take_due(until, _MAX_PROMOTED)
+        if len(due) == _MAX_PROMOTED and self._heap.is_due(until):
+            until = max(min(until, self._heap.key(self._heap.first())), at)
+        slots = np.concatenate([self._listed(), np.array(due, dtype=np.int64)])
+        values = self._pages.values(slots, until)
+        if due:
+            slots, values = self._admit(slots, values, len(due), until)
+        self._front.choose(slots, values, at, until, waiting=len(self))
+
+    def _admit(self, slots: Slots, values: Floats, count: int, at: float) -> tuple[Slots, Floats]:
+        """Put the last pages into the shortlist or back into the heap; return the others."""
+        stays = values >= self._level * self._admitted()
+        stays[:-count] = True
+        self._return(slots[~stays], values[~stays], at)
+        self._list(slots[-count:][stays[-count:]])
+        return slots[stays], values[stays]
+
+    def _promote_due(self, at: float) -> None:
+        """Move pages that are due before the front is chosen anew to the shortlist."""
+        admitted = self._level * self._admitted()
+        for slot in self._heap.take_due(at, _MAX_PROMOTED):
+            value = self._pages.value(slot, at)
+            if value < admitted:
+                self._heap.push(slot, self._recheck_at(slot, value, at))
+            else:
+                self._shortlist[slot] = slot
+                self._front.enter(slot, at)
+        if self._is_full():
+            self._front.close()
+
+    def _listed(self) -> Slots:
+        """Return the slots of the shortlist."""
+        return np.fromiter(self._shortlist, np.int64, len(self._shortlist))
+
+    def _list(self, slots: Slots) -> None:
+        """Add slots to the shortlist."""
+        added = slots.tolist()
+        self._shortlist.update(zip(added, added, strict=True))
 
     def _admitted(self) -> float:
         """Return the share of the level at which a page enters the shortlist."""
@@ -200,28 +256,25 @@ class IndexQueue:
         is_filling = 2 * len(self._shortlist) <= self._shortlist_size()
         return _ADMITTED if is_filling else _ADMITTED_LATER
 
-    def _refresh(self, at: float) -> None:
-        """Update the values of the shortlist, and set when that is due again."""
-        slots = self._shortlist.slots
-        if len(slots) == 0:
-            return
-        self._shortlist.values[:] = values = self._pages.values(slots, at)
-        since = np.maximum(at - self._pages.visited_at[slots], 0.0)
-        # A page visited just now is far from the best, and need not be looked at before it is near.
-        grown = (values.max() / np.maximum(values, 1e-300)) ** _SLOWEST - 1.0
-        self._refresh_at = at + float((since * np.maximum(grown, _REFRESH_SHARE)).min())
+    def _is_full(self) -> bool:
+        return len(self) > _SMALL and len(self._shortlist) > self._shortlist_size()
 
     def _raise_level(self, at: float) -> None:
         """Raise the level to the best values of a full shortlist; return the rest to the heap."""
-        self._refresh(at)
-        slots, values = self._shortlist.slots.copy(), self._shortlist.values.copy()
-        count = self._shortlist_size() // 2
-        kept = np.argpartition(-values, count)
-        self._level = float(values[kept[count]])
-        for place in kept[count:].tolist():
-            slot = int(slots[place])
-            self._shortlist.discard(slot)
-            self._heap.push(slot, self._recheck_at(slot, float(values[place]), at))
+        slots = self._listed()
+        values, count = self._pages.values(slots, at), self._shortlist_size() // 2
+        order = np.argpartition(-values, count)
+        best, rest = order[:count], order[count:]
+        # Not lower: pages of the heap are due when they reach the level of before.
+        self._level = max(self._level, float(values[order[count]]))
+        self._shortlist.clear()
+        self._list(slots[best])
+        self._return(slots[rest], values[rest], at)
+
+    def _return(self, slots: Slots, values: Floats, at: float) -> None:
+        """Put pages below the level back into the heap."""
+        if len(slots):
+            self._heap.add(slots, self._recheck_many(slots, values, at))
 
     def _recheck_at(self, slot: int, value: float, at: float) -> float:
         """Return a time before which a page below the level stays below it.
@@ -238,8 +291,25 @@ class IndexQueue:
             step_s *= 0.5
         return at + max(step_s, least_s)
 
+    def _recheck_many(self, slots: Slots, values: Floats, at: float) -> Floats:
+        """Return `_recheck_at` of a few pages; it halves a time a few times at most."""
+        since = np.minimum(self._pages.since(slots, at), LONGEST_S)
+        due_s = self._pages.dues(slots, self._level) - at
+        least_s = np.maximum(np.maximum(since * _PAUSE, due_s), _PAUSE_S)
+        grown = self._level / np.maximum(values, 1e-300) - 1.0
+        step_s = since * np.minimum(grown, _FARTHEST)
+        for _ in range(_HALVED):
+            reached = self._pages.values(slots, at + step_s) > self._level
+            reached &= step_s > least_s
+            if not reached.any():
+                break
+            step_s[reached] *= 0.25
+        else:
+            step_s[reached] = 0.0
+        return np.asarray(at + np.maximum(step_s, least_s))
+
     def _recheck_times(self, slots: Slots, values: Floats, at: float) -> Floats:
-        """Return `_recheck_at` of many pages."""
+        """Return a time before which a page stays below the level, of many pages at once."""
         if self._level == 0.0:
             return np.full(len(slots), at)
         since = np.minimum(at - self._pages.visited_at[slots], LONGEST_S)
@@ -258,11 +328,11 @@ class IndexQueue:
         if self._swept is None and self._picks_since_rekey * _REKEY_SHARE >= len(self):
             self._rekey(at)
         elif len(self._shortlist) == 0:
-            for _ in range(min(_TAKEN_IF_EMPTY, len(self._heap))):
-                slot = self._heap.first()
-                self._heap.remove(slot)
-                self._shortlist.put(slot, self._pages.value(slot, at))
-        return self._shortlist.best()
+            self._list(np.array(self._heap.take_due(math.inf, _TAKEN_IF_EMPTY), dtype=np.int64))
+            self._front.close()
+        if at >= self._front.until:
+            self._choose_front(at)
+        return self._front.best(at)
 
     def _rekey(self, at: float) -> None:
         """Value all waiting pages, at once or in parts from now on.
@@ -286,9 +356,10 @@ class IndexQueue:
         """Rekey waiting pages by the level and move the best of them to the shortlist."""
         due = self._pages.dues(slots, self._level)
         self._heap.move(slots, np.maximum(due, self._recheck_times(slots, values, at)))
-        for slot, value in zip(slots[best].tolist(), values[best].tolist(), strict=True):
+        for slot in slots[best].tolist():
             self._heap.remove(slot)
-            self._shortlist.put(slot, value)
+        self._list(slots[best])
+        self._front.close()
 
     def _begin_sweep(self, sample: Slots, wanted: int, at: float) -> None:
         values = self._pages.values(sample, at)

@@ -33,6 +33,8 @@ _STALE_FACTOR = 4
 class PartialHeap:
     """Waiting slots, least key first; the interface of `SlotHeap`."""
 
+    __slots__ = ("_bound", "_count", "_key", "_near", "_waits")
+
     def __init__(self) -> None:
         self._key = array("d")
         self._waits = bytearray()
@@ -61,6 +63,28 @@ class PartialHeap:
                 heappop(near)
             near = self._refill()
         return ABSENT
+
+    def is_due(self, at: float) -> bool:
+        """Whether a slot may have this key or a smaller one; if not, none has."""
+        near = self._near
+        return near[0][0] <= at if near else self._count > 0
+
+    def take_due(self, at: float, most: int) -> list[int]:
+        """Remove slots whose key is at most `at`, the least first, and return them."""
+        taken: list[int] = []
+        near, keys, waits = self._near, self._key, self._waits
+        while len(taken) < most and self._count:
+            if not near:
+                near = self._refill()
+            key, slot = near[0]
+            if key > at:
+                break
+            heappop(near)
+            if waits[slot] and keys[slot] == key:
+                waits[slot] = 0
+                self._count -= 1
+                taken.append(slot)
+        return taken
 
     def push(self, slot: int, key: float) -> None:
         """Add a slot, or change its key."""

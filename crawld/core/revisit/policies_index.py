@@ -108,6 +108,7 @@ class IndexPolicy(PageSet):
         self._model = model
         self._weights = model.scale.weights.tolist()
         self._pages.table = value_table(model.scale, self._share())
+        self._queue.redraw()
 
     def add(self, page: int, last_visit_at: float | None, weight: float = 1.0) -> None:
         """Add a page; a page that was never visited goes before all visited pages."""
@@ -209,8 +210,10 @@ class IndexPolicy(PageSet):
 
     def _most_valuable(self, at: float) -> int:
         slot, value = self._queue.best(at)
-        group = self._hinted if len(self._hinted) else self._indirect
-        if not len(group):
+        if self._hinted is self._indirect:
+            return slot  # no page was ever hinted
+        group = self._hinted or self._indirect
+        if not group:
             return slot
         self._revalue_hinted(group, at)
         due_at = group.due_at(at)
@@ -480,7 +483,8 @@ class IndexPolicy(PageSet):
     def _withdraw(self, slot: int) -> tuple[hints.HintedPages, Belief, Due] | None:
         """Remove a page from the queue or the hinted pages; return its place in these, if any."""
         self._queue.remove(slot)
-        for group in (self._hinted, self._indirect):
-            if (held := group.discard(slot)) is not None:
-                return group, *held
+        if self._hinted is not self._indirect:
+            for group in (self._hinted, self._indirect):
+                if (held := group.discard(slot)) is not None:
+                    return group, *held
         return None

@@ -56,11 +56,12 @@ class PageSlots:
 
     def find(self, page: int) -> int:
         """Return the slot of a page, or `FREE`."""
-        slot = self._added.get(page)
+        slot = self._added.get(page) if self._added else None
         if slot is not None:
             return slot
-        at = bisect_left(self._keys, page)
-        if at < len(self._keys) and self._keys[at] == page:
+        keys = self._keys
+        at = bisect_left(keys, page)
+        if at < len(keys) and keys[at] == page:
             return self._slot_of_key[at]
         return FREE
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import copy
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
@@ -44,7 +45,13 @@ _GAP_LEAST_S, _GAP_MOST_S = 60.0, 3650.0 * 86_400.0
 _AGE_LEAST, _AGE_MOST = 1e-4, 4096.0
 _CELLS = 510
 _FIRST_AGE, _AGES_PER_LOG = float(AGES[1]), 1.0 / math.log(AGES[2] / AGES[1])
+_LAST_ROW = len(AGES) - 2
 _FIRST_WAIT, _WAITS_PER_LOG = float(WAITS[1]), 1.0 / math.log(WAITS[2] / WAITS[1])
+_LINE_LEAST = 1.01
+"""A line reaches over the next point of the table where that is so near."""
+
+_ENDS = np.append(WAITS, np.inf)
+_POINTS: list[float] = _ENDS.tolist()
 _VALUE_LEAST, _VALUE_MOST, _VALUES = 1e-9, 1e5, 672
 _ALIVE_LEAST = 1e-9
 _EARLY = 0.97
@@ -97,6 +104,7 @@ class VisitValueTable:
         self._index = index_values(shape)
         if growth is not None:
             self._index = np.maximum.accumulate(self._index * growth_at(growth, WAITS), axis=1)
+        self._flat = self._index.ravel()
         self._index_rows: list[list[float]] = self._index.tolist()
         self._log_value = math.log(_VALUE_MOST / _VALUE_LEAST) / (_VALUES - 1)
         self._wait = self._tabulate()
@@ -141,6 +149,16 @@ class VisitValueTable:
         ended = low[at + 1] + into * (high[at + 1] - low[at + 1])
         return scale_s * (begun + (place - at) * (ended - begun) + self.share * x)
 
+    def line_s(self, scale_s: float, since_s: float) -> float:
+        """Return the time since the visit until which the value is about linear from now on."""
+        x = since_s / scale_s * _LINE_LEAST
+        return _POINTS[bisect_right(_POINTS, x, hi=len(WAITS))] * scale_s
+
+    def lines_s(self, scale_s: Floats, since_s: Floats) -> Floats:
+        """Return `line_s` of many pages."""
+        x = since_s / scale_s * _LINE_LEAST
+        return np.asarray(_ENDS[np.searchsorted(WAITS, x, "right")] * scale_s)
+
     def expected_share(self, age: float, scale_s: float, since_s: float) -> float:
         """Return the share of τ that the last copy was fresh if the page changed since, else 0.
 
@@ -149,8 +167,10 @@ class VisitValueTable:
         x = since_s / scale_s
         alive, area = self._at(age)
         alive_now, area_now = self._at(age + x)
-        fresh = (area_now - area - x * alive_now) / max(alive, _ALIVE_LEAST)
-        return max(fresh / x, 0.0)
+        fresh = area_now - area - x * alive_now
+        if fresh <= 0.0:
+            return 0.0
+        return fresh / x / max(alive, _ALIVE_LEAST)
 
     def _at(self, y: float) -> tuple[float, float]:
         """Return S (linear in each cell) and its exact integral at an age in scales."""
@@ -174,9 +194,11 @@ class VisitValueTable:
     def _in_scales(self, age: Floats, x: Floats) -> Floats:
         row, into = _places(age, _FIRST_AGE, _AGES_PER_LOG, len(AGES))
         at, between = _places(x, _FIRST_WAIT, _WAITS_PER_LOG, len(WAITS))
-        low, high = self._index[row, at], self._index[row + 1, at]
+        cell = row * len(WAITS) + at
+        low, high = self._flat.take(cell), self._flat.take(cell + len(WAITS))
         begun = low + into * (high - low)
-        low, high = self._index[row, at + 1], self._index[row + 1, at + 1]
+        cell += 1
+        low, high = self._flat.take(cell), self._flat.take(cell + len(WAITS))
         ended = low + into * (high - low)
         return np.asarray(begun + between * (ended - begun) + self.share * x)
 
@@ -193,8 +215,11 @@ class VisitValueTable:
             return 0.0
         place = age / _FIRST_AGE
         row = int(place if place < 1.0 else 1.0 + math.log(place) * _AGES_PER_LOG)
-        column = math.log(max(value_s / scale_s / _VALUE_LEAST, 1.0)) / self._log_value
-        wait: float = self._waits[min(row, len(AGES) - 2), min(int(column), _VALUES - 1)]
+        if row > _LAST_ROW:
+            row = _LAST_ROW
+        ratio = value_s / scale_s / _VALUE_LEAST
+        column = int(math.log(ratio) / self._log_value) if ratio > 1.0 else 0
+        wait: float = self._waits[row, column if column < _VALUES else _VALUES - 1]
         return wait * scale_s
 
     def waits_s(self, age: Floats, scale_s: Floats, value_s: Floats) -> Floats:
@@ -226,9 +251,13 @@ def _places(x: Floats, first: float, per_log: float, points: int) -> tuple[Slots
     return at, place - at
 
 
-@lru_cache(maxsize=64)
 def value_table(model: ScaleModel, share: float = ROUND_ROBIN_SHARE) -> VisitValueTable:
     """Return the tables of a scale model, one object per model and value of waiting."""
+    return _table(model, share)
+
+
+@lru_cache(maxsize=64)
+def _table(model: ScaleModel, share: float) -> VisitValueTable:
     if share == ROUND_ROBIN_SHARE:
         return VisitValueTable(model.shape, share, model.growth)
-    return value_table(model).with_share(share)
+    return _table(model, ROUND_ROBIN_SHARE).with_share(share)

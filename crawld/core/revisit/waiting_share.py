@@ -26,6 +26,8 @@ _FIRST: Final = SHARES.index(ROUND_ROBIN_SHARE)
 MEMORY_VISITS: Final = 1_000.0
 """Visits after which evidence weighs 1/e."""
 
+_KEPT: Final = 1.0 - 1.0 / MEMORY_VISITS
+
 _PRIOR: Final = 50.0
 """Weight of the model that is right, in visits to pages that have half changed."""
 
@@ -36,9 +38,12 @@ right: pages that change far more often than they are visited are then given up,
 _LEAST_VISITS: Final = 250
 """Visits between two changes of the share: where the model says nothing, the estimate wanders."""
 
-_STEP: Final = 0.75
-"""Another share is chosen when the estimate is so many steps away; half a step would do, but each
-change makes the queue value its pages again."""
+_CHECKED: Final = 8
+"""The estimate is made at every eighth visit."""
+
+_STEP: Final = 2.0**0.75
+"""Another share is chosen when the estimate is so many times larger or smaller; the root of two
+would do, but each change makes the queue value its pages again."""
 
 
 class WaitingShare:
@@ -63,18 +68,18 @@ class WaitingShare:
             expected: W/τ by the model, in [0, 1].
             found: V/τ, in [0, 1].
         """
-        kept = 1.0 - 1.0 / MEMORY_VISITS
-        self.visits = self.visits * kept + 1.0
-        self._x = self._x * kept + expected
-        self._y = self._y * kept + found
-        self._xx = self._xx * kept + expected * expected
-        self._xy = self._xy * kept + expected * found
+        self.visits = self.visits * _KEPT + 1.0
+        self._x = self._x * _KEPT + expected
+        self._y = self._y * _KEPT + found
+        self._xx = self._xx * _KEPT + expected * expected
+        self._xy = self._xy * _KEPT + expected * found
         self._unchanged += 1
-        if self._unchanged <= _LEAST_VISITS:
+        if self._unchanged <= _LEAST_VISITS or self._unchanged % _CHECKED:
             return False
-        step = math.log2(self.estimate() / SHARES[0])
-        if abs(step - self._index) < _STEP:
+        estimate = self.estimate()
+        if 1.0 / _STEP < estimate / SHARES[self._index] < _STEP:
             return False
+        step = math.log2(estimate / SHARES[0])
         before, self._index = self._index, round(min(step, len(SHARES) - 1.0))
         if self._index == before:
             return False
