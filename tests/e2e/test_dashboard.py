@@ -22,7 +22,7 @@ def dashboard(simweb, crawld):
         crawld,
         site(url),
         web={"listen": "127.0.0.1:0"},
-        schedule={"min_revisit_s": 1.0},
+        schedule={"min_revisit_s": 20.0},
         jobs={"audit_share": 0.3},
     )
     crawld.wait_until(lambda status: status["pages"]["visited"] > 15)

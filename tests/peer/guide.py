@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.peer.crawld_process import POLL_S, WAIT_S, Crawld
-from tests.peer.process import ManagedProcess, run
+from tests.peer.process import ManagedProcess, run, run_forked
 
 PROGRAMS = {"crawld": "crawld.cli.main", "crawlctl": "crawld.cli.crawlctl"}
 
@@ -79,7 +79,9 @@ class GuideReader:
             self._crawld.start(*arguments[3:])
             self._crawld.wait_until(lambda status: status["pages"]["visited"] > 0)
         else:
-            ended = run(arguments, cwd=self._directory)
+            ours = program in PROGRAMS
+            directory = self._directory
+            ended = run_forked(arguments, directory) if ours else run(arguments, cwd=directory)
             assert ended.returncode == 0, f"{command}\n{ended.stdout}\n{ended.stderr}"
             if command.startswith("crawld init"):
                 self._free_port(Path(words[2]))
@@ -99,7 +101,8 @@ class GuideReader:
 
     def _watch(self, arguments: list[str], words: str) -> None:
         """Start a view or server and wait for its first words."""
-        view = ManagedProcess(arguments, self._directory, name=f"guide-{len(self._views)}")
+        name = f"guide-{len(self._views)}"
+        view = ManagedProcess(arguments, self._directory, name=name, forked=True)
         self._views.append(view)
         for _ in range(round(WAIT_S / POLL_S)):
             if words in view.stdout.read_text() + view.stderr.read_text():
