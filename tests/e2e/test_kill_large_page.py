@@ -2,14 +2,12 @@
 
 import signal
 import sys
-from pathlib import Path
 
 import pytest
 
 from crawld.core.content.html import MAX_LINKS
 from tests.e2e.daemon_config import query_rows, site, write_config
 
-ROOT = Path(__file__).parents[2]
 KILLED = (sys.executable, "-m", "tests.peer.killed_crawld")
 LINKS = MAX_LINKS - 1
 COUNTS = """
@@ -27,7 +25,6 @@ def start(crawld, nginx, tmp_path):
     (tree / "index.html").write_text(f"<title>index</title> <p>{links}")
     seed = site(nginx({"127.0.0.1": tree}).url("/"), host_delay_s=1.0)
     config = write_config(crawld, seed, hosts=())
-    crawld._environment |= {"PYTHONPATH": str(ROOT)}
 
     def start(*, kill_after_parts=0, ready=True):
         crawld._environment["KILL_AFTER_PARTS"] = str(kill_after_parts)

@@ -3,14 +3,12 @@
 import signal
 import sys
 from contextlib import closing
-from pathlib import Path
 
 from crawld.store import doctor
 from crawld.store.engine.connection import open_connection
 from crawld.store.frontier import packed_list
 from tests.e2e.daemon_config import query_rows
 
-ROOT = Path(__file__).parents[2]
 PACKING = (sys.executable, "-m", "tests.peer.packing_crawld")
 PAGES = 200
 LINKS = 12
@@ -47,7 +45,6 @@ def test_a_kill_in_the_middle_of_packing_loses_no_url(crawld, nginx, tmp_path):
         name = "index.html" if page == 0 else f"{page}.html"
         (tree / name).write_text(f"<title>page {page}</title> <p>{links} text of page {page}")
     seed = nginx({"127.0.0.1": tree}).url("/")
-    crawld._environment |= {"PYTHONPATH": str(ROOT)}
     packed_then = []
     for kill_at in ("append 2", "insert 5", ""):
         crawld._environment["KILL_AT"] = kill_at

@@ -16,7 +16,6 @@ from crawld.web.address import mirror_path
 from tests.e2e.daemon_config import query_rows, site, write_config
 from tests.peer.crawld_process import with_serve
 
-ROOT = Path(__file__).parents[2]
 POISONED = (sys.executable, "-m", "tests.peer.poisoned_crawld")
 GOOD = 6
 EXIT_FROZEN = 1
@@ -32,7 +31,7 @@ class PoisonedSite:
         self.log = folder / "parsed"
         self.root = server.url("/")
         self.poison = server.url("/poison.html")
-        crawld._environment |= {"POISON_LOG": str(self.log), "PYTHONPATH": str(ROOT)}
+        crawld._environment |= {"POISON_LOG": str(self.log)}
 
     def start(self, *, freeze_s=60.0, poisoned=True, ready=True):
         """Start a daemon, which parses the poison unless `poisoned` is False."""

@@ -4,14 +4,12 @@ import contextlib
 import re
 import sys
 from http.client import HTTPConnection
-from pathlib import Path
 from threading import Thread
 
 import pytest
 
 from tests.e2e.daemon_config import query_rows, site, write_config
 
-ROOT = Path(__file__).parents[2]
 BUSY = (sys.executable, "-m", "tests.peer.busy_crawld")
 LARGE_BYTES = 4_000_000
 
@@ -33,7 +31,6 @@ def start(crawld, nginx, tmp_path):
     url = nginx({"127.0.0.1": tree}).url("/")
     web = {"listen": "127.0.0.1:0"}
     config = write_config(crawld, site(url), hosts=(), web=web, daemon={"log_format": "json"})
-    crawld._environment |= {"PYTHONPATH": str(ROOT)}
 
     def start(busy):
         crawld._environment["BUSY"] = busy

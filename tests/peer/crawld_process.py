@@ -83,8 +83,8 @@ class Crawld:
         Args:
             arguments: the command line after `crawld`.
             ready: wait until the control socket answers.
-            program: what to run instead of `crawld`, which is forked; this is executed, because
-                it may change modules before others import them.
+            program: what to run instead of `crawld`. It is forked too, and may change what others
+                look up in modules and classes at each use.
 
         Raises:
             ProcessError: it ended before the socket answered, or the socket does not answer in
@@ -97,7 +97,7 @@ class Crawld:
             self.folder,
             name=f"crawld-{self._starts}",
             environment=self._environment,
-            forked=program is _CRAWLD,
+            forked=True,
         )
         if ready:
             self.wait_until(lambda _: True)

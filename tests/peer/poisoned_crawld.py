@@ -15,6 +15,7 @@ import re
 
 from crawld.cli.main import main
 from crawld.core.content import html
+from crawld.daemon.jobs.replicas import copies
 
 _parse = html.parse
 
@@ -32,7 +33,7 @@ def _poisoned_parse(markup, **options):
     return _parse(markup, **options)
 
 
-html.parse = _poisoned_parse
+html.parse = copies.parse_html = _poisoned_parse
 
 
 if __name__ == "__main__":
