@@ -87,15 +87,6 @@ class SlotHeap:
         members = np.concatenate([np.frombuffer(self._heap, dtype=np.int32), entering])
         self._rebuild(members.astype(np.int32))
 
-    def rekey(self, keys: NDArray[np.float64]) -> None:
-        """Replace the keys of all slots, in the heap or not, and rebuild the heap."""
-        self._key = array("d", np.ascontiguousarray(keys, dtype=np.float64).tobytes())
-        self._rebuild(np.frombuffer(self._heap, dtype=np.int32).copy())
-
-    def keys(self) -> NDArray[np.float64]:
-        """Return a copy of the keys of all slots."""
-        return np.frombuffer(self._key, dtype=np.float64).copy()
-
     def _rebuild(self, members: NDArray[np.int32]) -> None:
         # A sorted array is a heap, and sorting a million keys takes 0.1 s; sifting takes seconds.
         order = np.argsort(np.frombuffer(self._key, dtype=np.float64)[members], kind="stable")

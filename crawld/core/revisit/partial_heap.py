@@ -132,6 +132,15 @@ class PartialHeap:
             if self._waits[slot]:
                 heappush(self._near, (key, slot))
 
+    def keys(self) -> NDArray[np.float64]:
+        """Return a copy of the keys of all slots."""
+        return np.frombuffer(self._key, dtype=np.float64).copy()
+
+    def rekey(self, keys: NDArray[np.float64]) -> None:
+        """Replace the keys of all slots, in the queue or not."""
+        self._key = array("d", np.ascontiguousarray(keys, dtype=np.float64).tobytes())
+        self._forget_order()
+
     def members(self, first: int = 0, end: int | None = None) -> NDArray[np.int64]:
         """Return the members among the slots from `first` to before `end`, ascending."""
         return first + np.flatnonzero(np.frombuffer(self._waits, dtype=np.uint8)[first:end])

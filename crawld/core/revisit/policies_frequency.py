@@ -10,7 +10,7 @@ Phases are independent because visits cluster under equal phases (one page at 2f
 
 A page without a frequency is new: it is visited at once, in order of arrival, and then has the mean
 frequency of the others until the next allocation. A page with f = 0 is given up: it is selected
-only when no other page waits. 44 bytes a page.
+only when no other page waits. 37 bytes a page of a million.
 
 Source: PUC-Rio dissertation, chapters 4 (DELAYED) and 5 (RANDOM, MERGE).
 """
@@ -26,7 +26,8 @@ import xxhash
 from numpy.typing import ArrayLike, NDArray
 
 from crawld.core.revisit.fenwick import Fenwick
-from crawld.core.revisit.heap import ABSENT, SlotHeap
+from crawld.core.revisit.heap import ABSENT
+from crawld.core.revisit.partial_heap import PartialHeap
 from crawld.core.revisit.policies import NEVER, PageSet, VisitObservation
 from crawld.core.revisit.slots import FREE
 
@@ -82,7 +83,7 @@ class _DueTimePolicy(PageSet):
 
     def __init__(self) -> None:
         super().__init__()
-        self._heap = SlotHeap()
+        self._heap = PartialHeap()
         self._frequency = array("f")
         self._new_count = 0
         self._known, self._sum = 0, 0.0
@@ -153,10 +154,9 @@ class _DueTimePolicy(PageSet):
         return np.array([self._heap.key(slot) for slot in slots.tolist()])
 
     def _move(self, slots: NDArray[np.int64], due: Floats, frequency: Floats) -> None:
-        moves = zip(slots.tolist(), due.tolist(), frequency.tolist(), strict=True)
-        for slot, due_at, given in moves:
+        for slot, given in zip(slots.tolist(), frequency.tolist(), strict=True):
             self._frequency[slot] = given
-            self._heap.move(slot, due_at)
+        self._heap.move(slots, due)
 
     def _rescaled(
         self, pages: NDArray[np.int64], due: Floats, old: Floats, frequency: Floats
