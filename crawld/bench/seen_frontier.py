@@ -70,7 +70,7 @@ class FrontierLoad:
 
 
 FULL: Final = FrontierLoad()
-QUICK: Final = FrontierLoad(hosts=20, visits=5, crawled_hosts=3, crawls=1)
+QUICK: Final = FrontierLoad(hosts=20, visits=5, crawled_hosts=1, crawls=1)
 
 Runs = list[Metrics]
 
