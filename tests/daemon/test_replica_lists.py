@@ -47,7 +47,11 @@ async def put_replicas(database):
     return names
 
 
-async def test_compared_pages_count_more_than_texts(running):
+@pytest.mark.parametrize(
+    ("texts", "status", "agreeing", "level"),
+    [("certain", "partly", 2, "unlikely"), ("unlikely", "pruned", 9, "certain")],
+)
+async def test_compared_pages_count_more_than_texts(running, texts, status, agreeing, level):
     names = await put_replicas(running.database)
     one, other = names[7:9]
     ids = dict(
@@ -58,16 +62,17 @@ async def test_compared_pages_count_more_than_texts(running):
 
     def put(connection):
         at = min(ids[one], ids[other]), max(ids[one], ids[other])
-        texts = PairEvidence(names=(one, other), pages=(9, 9), common=9, compared=9, equal=9)
-        pair.put_pairs(connection, [pair.PairRow(*at, 1e9, VerdictLevel.CERTAIN, texts, {}, None)])
+        shown = PairEvidence(names=(one, other), pages=(9, 9), common=9, compared=9, equal=9)
+        pair.put_pairs(connection, [pair.PairRow(*at, 1e9, VerdictLevel(texts), shown, {}, None)])
         how = {"now": 1e9, "look_at": 1e9}
-        replica.put_replica(connection, ids[one], ids[other], "partly", "first", **how)
-        replica.put_agreement(connection, ids[one], twins=9, agreeing=2, differing=7, root=None)
+        replica.put_replica(connection, ids[one], ids[other], status, "first", **how)
+        agreement = {"agreeing": agreeing, "differing": 9 - agreeing, "root": None}
+        replica.put_agreement(connection, ids[one], twins=9, **agreement)
 
     await running.database.write(put)
     found = (await get(running, "/replicas", host=one)).json()["pairs"]
     assert [(each["level"], each["reasons"][0]) for each in found if other in each["hosts"]] == [
-        ("unlikely", "2 of 9 pages agree, compared one by one")
+        (level, f"{agreeing} of 9 pages agree, compared one by one")
     ]
 
 

@@ -28,6 +28,13 @@ from crawld.store.replica import replica
 from crawld.store.replica.pair import PairRow
 from crawld.store.replica.replica import ReplicaRow
 
+_SHOWN: Final = {
+    "pruned": VerdictLevel.CERTAIN,
+    "partly": VerdictLevel.UNLIKELY,
+    "withdrawn": VerdictLevel.UNLIKELY,
+}
+"""What the comparison of their pages has shown of a pair of hosts."""
+
 MAX_PAIRS: Final = 2_000
 """Pairs in one response, the most certain: a wiki farm may have 100,000."""
 
@@ -165,11 +172,11 @@ def _pair_status(pair: PairRow, row: ReplicaRow | None) -> PairStatus:
             counts more than what was expected from their texts.
     """
     evidence = pair.evidence
-    is_refuted = row is not None and row.status in ("partly", "withdrawn")
+    level = pair.level if row is None else _SHOWN.get(row.status, pair.level)
     agreement = row and HostAgreement(row.twins, row.agreeing, row.differing)
     return PairStatus(
         hosts=evidence.names,
-        level=VerdictLevel.UNLIKELY if is_refuted else pair.level,
+        level=level,
         probability=evidence.probability,
         reasons=reasons(evidence, agreement),
         pages=evidence.pages,
