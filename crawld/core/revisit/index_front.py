@@ -132,7 +132,7 @@ class IndexFront:
         return bool(ended)
 
     def _rank(self, values: Floats, count: int) -> None:
-        best = np.argpartition(values, -count)[-count:]
+        best = values.argpartition(-count)[-count:]
         slots = [self._slot[place] for place in best.tolist()]
         begun, slopes = self._lines[:, best].tolist()
         self._ranked = sorted(zip(values[best].tolist(), slots, begun, slopes, strict=True))
@@ -164,7 +164,7 @@ class IndexFront:
         size = min(int(_SIZE * math.sqrt(waiting)) + 1, _MOST)
         chosen, floor = slots, -math.inf
         for tries in range(_TRIES if len(slots) > size else 0):
-            order = np.argpartition(-values, size)
+            order = (-values).argpartition(size)
             chosen, floor = slots[order[:size]], float(values[order[size]])
             if until == at or floor <= self._pages.value(int(slots[values.argmax()]), at):
                 break

@@ -157,7 +157,7 @@ class VisitValueTable:
     def lines_s(self, scale_s: Floats, since_s: Floats) -> Floats:
         """Return `line_s` of many pages."""
         x = since_s / scale_s * _LINE_LEAST
-        return np.asarray(_ENDS[np.searchsorted(WAITS, x, "right")] * scale_s)
+        return np.asarray(_ENDS[WAITS.searchsorted(x, "right")] * scale_s)
 
     def expected_share(self, age: float, scale_s: float, since_s: float) -> float:
         """Return the share of τ that the last copy was fresh if the page changed since, else 0.
