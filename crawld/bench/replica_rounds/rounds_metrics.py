@@ -151,7 +151,9 @@ def joined_figures(runs: Sequence[Metrics]) -> Metrics:
     """Return the figures over some runs; those that each of them has."""
     found: Metrics = {}
     for name in (name for name in runs[0] if all(name in run for run in runs)):
-        values = [run[name] for run in runs]
+        # A run of less than a day could save nothing.
+        ours = [run for run in runs if name not in _BEST_IS_MORE or run["savable_requests"]]
+        values = [run[name] for run in ours or runs]
         join = sum if name in _ADDED else min if name in _BEST_IS_MORE else max
         found[name] = float(join(values))
     found["wrong_verdicts_per_1000"] = _per(found, "wrong_verdicts", "declared", 1_000.0)

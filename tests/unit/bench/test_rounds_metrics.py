@@ -43,6 +43,9 @@ def test_a_page_that_differs_counts_in_whatever_run():
 
 def test_the_worst_run_counts_for_savings():
     assert joined({"requests_saved_share": 0.7}, {})["requests_saved_share"] == 0.7
+    short = {"requests_saved_share": 0.0, "savable_requests": 0.0}
+    assert joined({"requests_saved_share": 0.7}, short)["requests_saved_share"] == 0.7
+    assert joined(short)["requests_saved_share"] == 0.0
 
 
 def test_calibration_is_that_of_the_pairs_of_all_runs():
