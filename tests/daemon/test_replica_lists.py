@@ -49,7 +49,11 @@ async def put_replicas(database):
 
 @pytest.mark.parametrize(
     ("texts", "status", "agreeing", "level"),
-    [("certain", "partly", 2, "unlikely"), ("unlikely", "pruned", 9, "certain")],
+    [
+        ("certain", "partly", 2, "unlikely"),
+        ("likely", "partly", 9, "likely"),
+        ("unlikely", "pruned", 9, "certain"),
+    ],
 )
 async def test_compared_pages_count_more_than_texts(running, texts, status, agreeing, level):
     names = await put_replicas(running.database)

@@ -28,13 +28,6 @@ from crawld.store.replica import replica
 from crawld.store.replica.pair import PairRow
 from crawld.store.replica.replica import ReplicaRow
 
-_SHOWN: Final = {
-    "pruned": VerdictLevel.CERTAIN,
-    "partly": VerdictLevel.UNLIKELY,
-    "withdrawn": VerdictLevel.UNLIKELY,
-}
-"""What the comparison of their pages has shown of a pair of hosts."""
-
 MAX_PAIRS: Final = 2_000
 """Pairs in one response, the most certain: a wiki farm may have 100,000."""
 
@@ -172,11 +165,10 @@ def _pair_status(pair: PairRow, row: ReplicaRow | None) -> PairStatus:
             counts more than what was expected from their texts.
     """
     evidence = pair.evidence
-    level = pair.level if row is None else _SHOWN.get(row.status, pair.level)
     agreement = row and HostAgreement(row.twins, row.agreeing, row.differing)
     return PairStatus(
         hosts=evidence.names,
-        level=level,
+        level=pair.level if row is None else _shown_level(row, pair.level),
         probability=evidence.probability,
         reasons=reasons(evidence, agreement),
         pages=evidence.pages,
@@ -188,3 +180,12 @@ def _pair_status(pair: PairRow, row: ReplicaRow | None) -> PairStatus:
         word=pair.word,
         judged_at=pair.judged_at,
     )
+
+
+def _shown_level(row: ReplicaRow, expected: VerdictLevel) -> VerdictLevel:
+    """Return what the comparison of the pages of two hosts has shown, or what was expected."""
+    if row.status == "pruned":
+        return VerdictLevel.CERTAIN
+    # A host is served partly, too, while few of its pages are compared.
+    refuted = row.status == "withdrawn" or (row.status == "partly" and row.differing > 0)
+    return VerdictLevel.UNLIKELY if refuted else expected
