@@ -122,10 +122,13 @@ class TestNginx:
         server = nginx({"127.0.0.1": tmp_path}, NginxOptions(authority=authority, h2=h2))
         trusting = ssl.create_default_context()
         authority.configure_trust(trusting)
-        with httpx.Client(verify=trusting, http2=True, trust_env=False) as client:
+        with httpx.Client(verify=trusting, http2=True, trust_env=False, timeout=60) as client:
             answer = client.get(server.url(tls=True))
         assert (answer.text, answer.http_version) == ("page", version)
-        with httpx.Client(trust_env=False) as stranger, pytest.raises(httpx.ConnectError):
+        with (
+            httpx.Client(trust_env=False, timeout=60) as stranger,
+            pytest.raises(httpx.ConnectError),
+        ):
             stranger.get(server.url(tls=True))
 
     @pytest.mark.parametrize(("autoindex", "status"), [(False, 403), (True, 200)])

@@ -2,7 +2,6 @@
 
 import zlib
 
-import httpx
 import pytest
 
 from crawld.cli.dust import dust_table
@@ -17,6 +16,7 @@ from crawld.simweb.message import build_response
 from crawld.simweb.page_text import make_sentence
 from crawld.store.frontier import dust, dust_page
 from crawld.store.frontier.dust_page import DustPageRow
+from tests.daemon.control_client import control_client
 from tests.daemon.harness import run_job, until, until_done
 
 HOST = "a.test"
@@ -323,8 +323,7 @@ async def test_the_operator_revokes_and_confirms_a_rule(world):
     await until(lambda: w.visited() >= 120, what="the first pages")
     w.running.set_paused(paused=True)
     await w.learn()
-    transport = httpx.AsyncHTTPTransport(uds=str(w.running.socket_path))
-    async with httpx.AsyncClient(transport=transport, base_url="http://crawld") as control:
+    async with control_client(w.running) as control:
         listed = (await control.get("/dust")).json()
         [rule] = [each for each in listed["rules"] if each["applies"]]
         assert rule["text"] == "the parameter zid is irrelevant"
