@@ -3,7 +3,8 @@
 The value of a page grows steadily between two points of its table (`visit_value.py`), that is while
 the time since its visit grows by up to a seventh. So the values of the best few pages, the *front*,
 follow straight lines for some time. A pick is the highest of these lines now: three steps over an
-array. A page that comes to the next point of its table gets a new line.
+array. A page that comes to the next point of its table gets a new line. A line is up to a percent
+off, of a host of few pages two, and such a host has so few that each pick values them all.
 
 No page outside the front exceeds `floor` before `until`, since values do not fall. When the best of
 the front has less than that, or the time is over, the front is chosen anew. It is planned to last
@@ -26,6 +27,9 @@ Slots = NDArray[np.int64]
 _SIZE, _MOST = 4.0, 512
 """The front has so many times the root of the number of waiting pages: the more it has, the more of
 their lines end, and the seldomer it is chosen."""
+
+_FEW = 48
+"""So few pages are valued at each pick: those of a host of up to 144."""
 
 _USED = 0.75
 """Share of the front that is to be used before it is chosen anew."""
@@ -83,6 +87,8 @@ class IndexFront:
 
     def best(self, at: float) -> tuple[int, float]:
         """Return the slot of highest value and the value; (-1, −inf) if there is none."""
+        if self._place and len(self._slot) <= _FEW:
+            return self._highest_valued(at)
         if at < self._ranked_until:
             ranked, places = self._ranked, self._place
             while ranked and ranked[-1][1] not in places:
@@ -95,6 +101,13 @@ class IndexFront:
             if best >= 0:
                 return best, value
         return self._highest(at) if self._place else (-1, -math.inf)
+
+    def _highest_valued(self, at: float) -> tuple[int, float]:
+        """Return `best` without lines."""
+        slots = np.fromiter(self._place, np.int64, len(self._place))
+        values = self._pages.values(slots, at)
+        best = int(values.argmax())
+        return int(slots[best]), float(values[best])
 
     def _highest(self, at: float) -> tuple[int, float]:
         """Return `best` of all pages of the front; rank the next ones where they rise slowly."""

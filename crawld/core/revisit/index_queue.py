@@ -15,7 +15,7 @@ pages that pass would stop the daemon for a fifth of a second: there it is a *sw
 pages at each pick, started before the shortlist is used up.
 
 Every page outside the shortlist is below the level, so a pick that reaches the level is the best,
-within a percent (for the lines of the front; two percent of less than a hundred pages). With more
+within a percent (for the lines of the front; exactly where it has few pages). With more
 than `_AT_ONCE` pages this holds from the end of the first sweep on, some sixty picks for a million
 pages; until then the best page seen so far is taken.
 """
