@@ -121,7 +121,7 @@ class IndexFront:
         place = int(values.argmax())
         value = float(values[place])
         self._ranked_until = -math.inf
-        if self._used:
+        if self._used and since_s > 0.0:
             step_s = since_s / self._used
             count = min(self._steady_s(value) / step_s, _RANKED, len(self._place) - 1.0)
             if count >= _COMPARED and self._redraw(at, at + count * step_s):

@@ -106,7 +106,7 @@ def test_crawlctl_loads_neither_the_daemon_nor_what_it_is_made_of(line, tmp_path
     assert "crawld.cli.tables" in modules
     assert modules & HEAVY == set()
     rooms = {name.split(".")[1] for name in modules if name.startswith("crawld.")}
-    assert rooms <= {"cli", "core", "errors", "extras", "net"}
+    assert rooms <= {"cli", "core", "errors", "extras", "net", "version"}
 
 
 @pytest.mark.parametrize("line", ["--help", "--version", "mirror --help", "bench --help"])
