@@ -41,13 +41,6 @@ REPLICA_MUTANTS = (
         ("tests/unit/daemon/jobs/replicas/test_twin_texts.py",),
     ),
     Mutant(
-        "figures that differ at every visit are noise on two hosts",
-        "crawld/core/content/volatile.py",
-        "        return self.at_once or self.repeats >= STAMP_REPEATS\n",
-        "        return True\n",
-        ("tests/unit/daemon/jobs/replicas/test_twin_texts.py",),
-    ),
-    Mutant(
         "an element without text shows nothing",
         "crawld/core/content/embedded.py",
         '"use", ":blank"),',

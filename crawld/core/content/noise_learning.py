@@ -32,7 +32,6 @@ from zlib import crc32
 
 from crawld.core.content.alignment import find_gaps
 from crawld.core.content.volatile import (
-    STAMP_REPEATS,
     BlockIndex,
     Cover,
     VolatileRule,
@@ -55,7 +54,7 @@ MAX_PROPOSALS = 16
 """New rules from one comparison: a new layout must not displace known rules."""
 
 STREAK_TO_MASK, STREAK_TO_LEAVE_OUT = 4, 5
-HOST_PAGES, HOST_OBSERVATIONS, HOST_SHARE = 3, 5, 0.8
+HOST_PAGES, HOST_OBSERVATIONS, HOST_SHARE, HOST_REPEATS = 3, 5, 0.8, 2
 
 _SEEN_CAP = 200
 _LETTERS = re.compile(r"[^\W\d_]{3}")
@@ -97,7 +96,7 @@ class ReadingPair:
         for before in self._candidates(known):
             rule, differs = _observe(before, self.old, self.new, self._indices)
             if differs:
-                rule = replace(rule, pages=1, at_once=rule.at_once or 0 < pair <= rule.streak)
+                rule = replace(rule, pages=1)
             if _is_kept(rule):
                 rules.append(_confirm(rule, pair=pair if differs else 0))
         return _best_rules(rules, self.new, self._indices[1], MAX_RULES)
@@ -127,7 +126,6 @@ class ReadingPair:
             # A change that is rare but the same on all pages may only mask numbers: a new slogan in
             # its own container is an edit.
             alike = not reported and rule.cover == Cover.WORDING
-            at_once = rule.at_once or (differs and 0 < pair <= rule.streak)
             if differs and (
                 pair == 1 or rule.key in again or (alike and rule.repeats > before.repeats)
             ):
@@ -135,7 +133,6 @@ class ReadingPair:
             elif differs:  # an edit, for all we know
                 rule = replace(rule, seen=before.seen, differed=before.differed)
             if _is_kept(rule):
-                rule = replace(rule, at_once=at_once)
                 rules.append(_confirm_for_host(rule, alike=alike))
         return _best_rules(rules, self.new, self._indices[1], MAX_HOST_RULES)
 
@@ -159,7 +156,7 @@ class ReadingPair:
 
 def _is_kept(rule: VolatileRule) -> bool:
     """Whether a rule has enough evidence to be observed further."""
-    return rule.differed * 8 >= rule.seen or rule.repeats >= STAMP_REPEATS
+    return rule.differed * 8 >= rule.seen or rule.repeats >= HOST_REPEATS
 
 
 def _rank(rule: VolatileRule) -> tuple[bool, int]:
@@ -184,7 +181,7 @@ def _observe(
         return replace(rule, seen=seen, differed=differed, streak=0), False
     change = crc32("\n".join([*before, "", *after]).encode("utf-8", "replace"))
     repeats = rule.repeats if change != rule.change_hash else rule.repeats + 1
-    if change != rule.change_hash and repeats < STAMP_REPEATS:
+    if change != rule.change_hash and repeats < HOST_REPEATS:
         repeats = 0
     streak = min(rule.streak + 1, 255)
     evidence = replace(rule, seen=seen, differed=differed + 1, streak=streak)
@@ -203,7 +200,7 @@ def _confirm_for_host(rule: VolatileRule, *, alike: bool) -> VolatileRule:
         and rule.seen >= HOST_OBSERVATIONS
         and rule.differed >= HOST_SHARE * rule.seen
     )
-    stamp = alike and rule.repeats >= STAMP_REPEATS
+    stamp = alike and rule.repeats >= HOST_REPEATS
     holds = rule.confirmed and rule.differed * 2 >= rule.seen
     return replace(rule, confirmed=everywhere or stamp or holds)
 

@@ -54,9 +54,6 @@ _NUMBERS = re.compile(r"#(?:[\s,]*+#)++")
 MAX_NEIGHBORS = 256
 """Blocks tried as the left neighbor of a slot; a text that occurs more often tells no place."""
 
-STAMP_REPEATS = 2
-"""Repetitions of a change on other pages of its host that show a date."""
-
 EDGE = 1
 """The wording of the neighbor before the first and after the last block."""
 
@@ -87,7 +84,6 @@ class VolatileRule:
         pages: bit set of hashed keys of the pages whose differences counted.
         change_hash: hash of the last change of its blocks, before and after.
         repeats: number of observations in a row that repeated this change.
-        at_once: whether its blocks differed between readings one host delay apart.
     """
 
     cover: Cover
@@ -102,25 +98,15 @@ class VolatileRule:
     pages: int = 0
     change_hash: int = 0
     repeats: int = 0
-    at_once: bool = False
 
     @property
     def key(self) -> tuple[int, int, int, int]:
         """Identity of the rule, without its evidence."""
         return (self.cover, self.place, self.wording, self.right)
 
-    @property
-    def is_of_the_moment(self) -> bool:
-        """Whether its blocks tell when the page was made, or which reading it is, and nothing else.
-
-        They differ at once (a counter), or change alike on several pages (a date). What changes
-        from visit to visit, on each page in another way, are figures: of prices, of the weather.
-        """
-        return self.at_once or self.repeats >= STAMP_REPEATS
-
 
 _COVERS = frozenset(Cover)
-_RULE = Struct("<BBIIIBBBBHIB")
+_RULE = Struct("<BBIIIBBB?HIB")
 
 
 @value_type
@@ -141,12 +127,6 @@ class VolatileRules:
         """Return only the confirmed rules."""
         return VolatileRules(tuple(rule for rule in self.rules if rule.confirmed))
 
-    def of_the_moment(self) -> VolatileRules:
-        """Return the confirmed rules by which readings of two hosts may be compared."""
-        return VolatileRules(
-            tuple(rule for rule in self.rules if rule.confirmed and rule.is_of_the_moment)
-        )
-
     def rested(self) -> VolatileRules:
         """Return the rules after a reading in which no block differed, without counting it."""
         return VolatileRules(tuple(replace(rule, streak=0) for rule in self.rules))
@@ -156,7 +136,7 @@ class VolatileRules:
         return b"".join(
             _RULE.pack(
                 *(rule.cover, rule.run, rule.place, rule.wording, rule.right),
-                *(rule.seen, rule.differed, rule.streak, _flags(rule), rule.pages),
+                *(rule.seen, rule.differed, rule.streak, rule.confirmed, rule.pages),
                 *(rule.change_hash, rule.repeats),
             )
             for rule in self.rules
@@ -168,7 +148,9 @@ class VolatileRules:
         whole = stored[: len(stored) // _RULE.size * _RULE.size]
         return cls(
             tuple(
-                _stored_rule(*fields) for fields in _RULE.iter_unpack(whole) if fields[0] in _COVERS
+                VolatileRule(Cover(cover), place, wording, right, run, *evidence)
+                for cover, run, place, wording, right, *evidence in _RULE.iter_unpack(whole)
+                if cover in _COVERS
             )
         )
 
@@ -179,22 +161,6 @@ class VolatileRules:
 
 
 NO_RULES = VolatileRules()
-
-
-_CONFIRMED, _AT_ONCE = 1, 2
-
-
-def _stored_rule(
-    cover: int, run: int, place: int, wording: int, right: int,
-    seen: int, differed: int, streak: int, flags: int, pages: int, change: int, repeats: int,
-) -> VolatileRule:  # fmt: skip
-    confirmed, at_once = bool(flags & _CONFIRMED), bool(flags & _AT_ONCE)
-    counts = seen, differed, streak, confirmed, pages, change, repeats
-    return VolatileRule(Cover(cover), place, wording, right, run, *counts, at_once)
-
-
-def _flags(rule: VolatileRule) -> int:
-    return _CONFIRMED * rule.confirmed | _AT_ONCE * rule.at_once
 
 
 def _joined(a: VolatileRule, b: VolatileRule) -> VolatileRule:
@@ -208,7 +174,6 @@ def _joined(a: VolatileRule, b: VolatileRule) -> VolatileRule:
         confirmed=a.confirmed or b.confirmed,
         pages=a.pages | b.pages,
         repeats=max(a.repeats, b.repeats),
-        at_once=a.at_once or b.at_once,
     )
 
 

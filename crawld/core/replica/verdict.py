@@ -423,8 +423,7 @@ def reasons(evidence: PairEvidence, agreement: HostAgreement | None = None) -> l
     ['same text on 41 of 44 shared paths', 'names differ by www.', 'same address']
     """
     words = _declarations(evidence)
-    compared = agreement.agreeing + agreement.differing if agreement is not None else 0
-    if agreement is not None and compared:
+    if agreement is not None and (compared := agreement.agreeing + agreement.differing):
         words.append(f"{agreement.agreeing} of {compared} pages agree, compared one by one")
     if evidence.compared:
         similar = f", similar on {int(evidence.partial)}" if evidence.partial >= 1.0 else ""
@@ -437,7 +436,7 @@ def reasons(evidence: PairEvidence, agreement: HostAgreement | None = None) -> l
         words.append("same address")
     if evidence.same_certificate:
         words.append("one certificate names both")
-    return words + _doubts(evidence, is_compared=compared > 0)
+    return words + _doubts(evidence)
 
 
 def _declarations(evidence: PairEvidence) -> list[str]:
@@ -453,7 +452,7 @@ def _declarations(evidence: PairEvidence) -> list[str]:
     return words
 
 
-def _doubts(evidence: PairEvidence, *, is_compared: bool) -> list[str]:
+def _doubts(evidence: PairEvidence) -> list[str]:
     words = []
     if evidence.weight is not None and evidence.weight < evidence.alike / 2:
         words.append(f"these texts are on other hosts too and count as {evidence.weight:.1f}")
@@ -461,7 +460,7 @@ def _doubts(evidence: PairEvidence, *, is_compared: bool) -> list[str]:
         words.append("the root pages differ")
     if are_editions(*evidence.names):
         words.append("the names are those of versions or languages of one thing")
-    if not is_compared and is_undecided(evidence) and (more := pages_to_probe(evidence)):
+    if is_undecided(evidence) and (more := pages_to_probe(evidence)):
         words.append(
             f"{more} more shared paths with equal texts would show that one may copy the other"
         )

@@ -117,7 +117,7 @@ class TwinTexts(BackgroundWork):
         if comparison.verdict is PageVerdict.AGREES or may_agree(
             (page.cleaned_digest, twin.cleaned_digest), (page.sketch, twin.sketch)
         ):
-            rules = VolatileRules.union(facts.rules).of_the_moment()
+            rules = VolatileRules.union(facts.rules).confirmed()
             reading = _Reading(rules, origins, text_only=equal)
             own = await self._digests_of(page, page.version_id, reading)
             others = dict.fromkeys((twin.version_id, facts.then_id))

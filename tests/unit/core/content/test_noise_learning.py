@@ -216,35 +216,6 @@ def test_what_differs_again_on_three_pages_is_noise_of_the_host(box):
     assert difference_of(*blocks(reading(50, "fig"), reading(50, "kiwi")), host) == 0
 
 
-def test_figures_that_differ_at_every_visit_do_not_tell_the_moment():
-    def weather(page, day):
-        return f"{STABLE}<p>Town {'of ' * page}it.</p><p>It has {(page + 3) * day} degrees</p>"
-
-    own, host = VolatileRules(), None
-    each = None
-    for day in range(1, 7):
-        own = ReadingPair.of(*blocks(weather(1, day), weather(1, day + 1))).learn(own)
-        readings = [(weather(page, day), weather(page, day + 1)) for page in range(5)]
-        host, each = learn_host_of(readings, rules=host, own=each, reported=False)
-    for rules in (own, host):
-        assert difference_of(*blocks(weather(1, 1), weather(1, 2)), rules) == 0
-        assert not rules.of_the_moment().rules
-
-
-def test_counters_and_dates_tell_the_moment():
-    old, new = blocks(*(f"{STABLE}<p>Viewed {n} times</p>" for n in range(2)))
-    assert ReadingPair.of(old, new).learn(NO_RULES, pair=1).of_the_moment().rules
-    counter = NO_RULES
-    for key in range(5):
-        pair = ReadingPair.of(old, new)
-        counter = pair.learn_host(counter, page_key=key, own=NO_RULES, pair=1)
-    assert counter.of_the_moment().rules
-    dates = [(f"{STABLE}<p>{n}</p><p>Day 1</p>", f"{STABLE}<p>{n}</p><p>Day 2</p>") for n in "abcd"]
-    stamp, _ = learn_host_of(dates, reported=False)
-    assert stamp.of_the_moment().rules
-    assert (stamp | counter).of_the_moment().rules == (stamp | counter).rules
-
-
 def test_rules_survive_storage_and_joining():
     old, new = blocks(
         f"{STABLE}<div class=ad>x y</div><p>Viewed 1 time</p>",

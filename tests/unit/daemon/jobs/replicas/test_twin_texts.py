@@ -5,10 +5,8 @@ from dataclasses import replace
 import pytest
 
 from crawld.bench.replica_rounds.job_stand_ins import replicas_context
-from crawld.core.content.analysis import read_blocks
 from crawld.core.content.fingerprint import cleaned_digest, sketch
-from crawld.core.content.noise_learning import ReadingPair
-from crawld.core.content.volatile import NO_RULES, Cover, VolatileRule, VolatileRules
+from crawld.core.content.volatile import Cover, VolatileRule, VolatileRules
 from crawld.core.replica.agreement import PageVerdict
 from crawld.daemon.jobs.replicas.twin_texts import TwinTexts
 from crawld.store import visit
@@ -78,26 +76,13 @@ async def test_a_new_text_is_read(twins):
 
 
 async def test_bodies_are_read_again_under_other_noise_rules(twins):
-    noise = VolatileRule(Cover.PLACE, 3, 5, confirmed=True, at_once=True)
+    noise = VolatileRule(Cover.PLACE, 3, 5, confirmed=True)
     first = await twins.compare()
     for rules, reads in (((noise,), 2), ((replace(noise, seen=9),), 2), ((), 2)):
         template = Template(VolatileRules(rules).to_bytes(), 1)
         await twins.database.write(volatile.put_of_host, 2, template)
         assert await twins.compare() == first
         assert twins.texts.bodies_read == reads
-
-
-@pytest.mark.parametrize("at_once", [True, False])
-async def test_figures_that_differ_from_visit_to_visit_are_no_noise(twins, at_once):
-    texts = [f"{TEXT}</p><p>It has {figure} degrees</p>" for figure in (3, 7)]
-    first, second = (read_blocks(text.encode(), "text/html") for text in texts)
-    learnt = ReadingPair.of(first, second).learn(NO_RULES, pair=1)
-    rules = VolatileRules(tuple(replace(rule, at_once=at_once) for rule in learnt.rules))
-    await twins.database.write(volatile.put_of_host, 2, Template(rules.to_bytes(), 1))
-    for page_id, text in zip(twins.page_ids, texts, strict=True):
-        await twins.show(page_id, text, NOW + 60.0, text=TEXT)
-    verdict = (await twins.compare()).comparison.verdict
-    assert verdict is (PageVerdict.AGREES if at_once else PageVerdict.DIFFERS)
 
 
 async def test_pages_with_one_text_around_different_players_differ(twins):
