@@ -222,10 +222,8 @@ class SimSite:
         known = self._listed.get(key)
         if known is not None and known.from_at <= at < known.until_at:
             return known.entry
-        changes = self.changes_of(page)
-        until_at, from_at = next_change(changes, at), last_change(changes, at)
-        modified_at = time.gmtime(max(self.start_at, from_at))
-        modified = time.strftime("%Y-%m-%dT%H:%M:%SZ", modified_at)
+        until_at, from_at = next_change(self.changes_of(page), at), self.modified_at(page, at)
+        modified = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(from_at))
         url = f"{request.origin}{self.graph.path(page)}"
         entry = f"<url><loc>{url}</loc><lastmod>{modified}</lastmod></url>"
         if self.graph.pages <= URLS_PER_SITEMAP:

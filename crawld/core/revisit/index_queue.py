@@ -132,7 +132,7 @@ class IndexQueue:
             self._shortlist[slot] = slot
             self._front.enter(slot, self._pages.state(slot)[0])
         else:
-            self._heap.push(slot, self._pages.due(slot, self._level))
+            self.push(slot)
 
     def recheck(self, slot: int, now: float) -> None:
         """Mark a page for valuation at the next pick, whether it was waiting or not."""

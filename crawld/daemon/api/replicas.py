@@ -96,7 +96,9 @@ async def replica_statuses(
     shown = [
         row for row in rows if server_id is None or server_id in (row.server_id, row.canonical_id)
     ]
-    shown = await daemon.context.workers.run(by_importance, shown, pairs)
+    workers = daemon.context.workers
+    shown = await workers.run(by_importance, shown, pairs)
+    compared = await workers.run(_by_hosts, rows)
     settings = daemon.config.replicas
     slices = LoopSlices()
     replicas: list[ReplicaStatus] = []
@@ -104,7 +106,6 @@ async def replica_statuses(
         leased = daemon.crawl.leases.is_leased
         replicas += [_replica_status(row, stands_in=leased(row.slot_name)) for row in some]
         await slices.pause()
-    compared = {frozenset((row.server_id, row.canonical_id)): row for row in rows}
     pair_statuses: list[PairStatus] = []
     for some_pairs in parts_of(pairs[start : start + limit]):
         pair_statuses += [
@@ -150,6 +151,10 @@ def by_importance(rows: Iterable[ReplicaRow], pairs: Iterable[PairRow]) -> list[
         )
 
     return sorted(rows, key=place)
+
+
+def _by_hosts(rows: Iterable[ReplicaRow]) -> dict[frozenset[int], ReplicaRow]:
+    return {frozenset((row.server_id, row.canonical_id)): row for row in rows}
 
 
 def _replica_status(row: ReplicaRow, *, stands_in: bool) -> ReplicaStatus:
