@@ -4,6 +4,8 @@ One response alone never proves a soft 404. A probe fetches a path that never ex
 the response shows what the host sends for missing pages (Bar-Yossef et al. 2004, "Sic transit
 gloria telae", section 3.1, probed in the same folder). A probe is sent only if a response looks
 suspicious: the page became entirely different, or the title of a first copy indicates an error.
+Some hosts answer only part of their requests so. A probe can then miss it, so that a page that was
+gone at its last visit, or lost its text and its title, needs two.
 """
 
 from __future__ import annotations
@@ -24,6 +26,12 @@ SUSPECT_RESEMBLANCE = 0.4
 """... and of two if one is suspicious already: short error pages contain the requested name."""
 
 PROBE_MAX_AGE_S = 7 * 86_400.0
+
+LOST_DIFFERENCE = 0.9
+"""A page that differs more than this from its copy, and has another title, may be lost ..."""
+
+DOUBTED_PROBES = 2
+"""... and is stored only after so many probes, each followed by the same answer of the page."""
 
 _TITLE = re.compile(
     r"\b(?:404|410|not found|page missing|no such page|no longer (?:exists|available|here)"
@@ -57,6 +65,19 @@ def is_suspect_page(title: str | None, difference: float | None) -> bool:
     if difference is not None:
         return difference > SUSPECT_DIFFERENCE
     return title is not None and _TITLE.search(title) is not None
+
+
+def is_doubtful_page(*, was_gone: bool, retitled: bool, difference: float | None) -> bool:
+    """Return whether one probe is too little for a suspicious page.
+
+    Args:
+        was_gone: whether the page was gone at its last visit.
+        retitled: whether it has another title than its copy.
+        difference: that from the copy, [0, 1]; None without a copy.
+    """
+    if was_gone:
+        return difference is None or difference > SUSPECT_DIFFERENCE
+    return retitled and difference is not None and difference > LOST_DIFFERENCE
 
 
 def is_suspect_redirect(url: str, target: str, *, has_copy: bool) -> bool:

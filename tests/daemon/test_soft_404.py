@@ -74,8 +74,7 @@ async def test_a_page_replaced_by_an_error_text_with_200_keeps_its_copy(
     faults[path] = faults[f"{path.rpartition('/')[0]}/crawld-"] = softly_missing
     await visit_all(running, mirror, wall, rounds=2)
     await until(lambda: mirror.pages()[path][1] == "soft_gone")
-    probes = [target for target in web.targets() if "crawld-" in target]
-    assert len(probes) == 1
+    assert len(probes_of(web)) == 1
     [[copies]] = mirror.rows(
         "SELECT count(*) FROM version JOIN page USING (page_id) WHERE url LIKE ?", f"%{path}"
     )
@@ -102,8 +101,49 @@ async def test_a_page_that_redirects_home_like_missing_pages_is_gone(serve, daem
     await until(lambda: mirror.pages()[path][1] == "soft_gone")
 
 
+def now_and_then(*softly):
+    """Answer with 404, or with 200 and the same text where the next of `softly` is true."""
+    rest = iter(softly)
+    return lambda request, ordinary: (softly_missing if next(rest) else missing)(request, ordinary)
+
+
+def probes_of(web):
+    return [target for target in web.targets() if "crawld-" in target]
+
+
+async def test_a_gone_page_of_a_host_that_errs_softly_now_and_then_keeps_its_copy(
+    serve, daemon, mirror, wall
+):
+    running, web, simulated, faults = await mirror_site(serve, daemon, mirror, 6)
+    path = path_of(simulated, 3)
+    faults[path] = now_and_then(False, True, True, True)
+    faults[f"{path.rpartition('/')[0]}/crawld-"] = now_and_then(False, True)
+    await visit_all(running, mirror, wall, rounds=2)
+    await until(lambda: mirror.pages()[path][1] == "soft_gone")
+    assert len(probes_of(web)) == 2
+    [[copies]] = mirror.rows(
+        "SELECT count(*) FROM version JOIN page USING (page_id) WHERE url LIKE ?", f"%{path}"
+    )
+    assert copies == 1
+
+
+async def test_a_gone_page_that_comes_back_with_another_text_is_changed(
+    serve, daemon, mirror, wall
+):
+    running, web, simulated, faults = await mirror_site(serve, daemon, mirror, 6)
+    path = path_of(simulated, 3)
+    faults[path] = missing
+    await visit_all(running, mirror, wall, rounds=1)
+    await until(lambda: mirror.pages()[path][1] == "gone")
+    text = b"<html><title>Other</title><p>" + b"wholly different words " * 200
+    faults[path] = lambda request, ordinary: build_response(request, 200, text)
+    await visit_all(running, mirror, wall, rounds=1)
+    await until(lambda: mirror.pages()[path][1] == "changed")
+    assert len(probes_of(web)) == 2
+
+
 async def test_a_page_with_a_wholly_different_text_is_changed(serve, daemon, mirror, wall):
-    """Its links are followed, although it was first read before the probe."""
+    """Its links are followed, although it was first read before the probes."""
     running, web, simulated, faults = await mirror_site(serve, daemon, mirror, 6)
     path = path_of(simulated, 3)
     text = b"<html><title>Other</title><p>" + b"wholly different words " * 200
@@ -114,8 +154,8 @@ async def test_a_page_with_a_wholly_different_text_is_changed(serve, daemon, mir
 
     faults[path] = other_text
     await visit_all(running, mirror, wall, rounds=1)
-    assert len([target for target in web.targets() if "crawld-" in target]) == 1
     await until(lambda: mirror.pages()[path][1] == "changed")
+    assert len(probes_of(web)) == 2
     stored = mirror.rows("SELECT status, sketch FROM absence")
     assert stored == [(404, None)]
     await until(lambda: "/only-here" in mirror.pages())

@@ -20,8 +20,10 @@ from crawld.core.outcome import REDIRECT_STATUSES, Judgement
 from crawld.core.page import Outcome, PageState
 from crawld.core.robots import Robots
 from crawld.core.soft_404 import (
+    DOUBTED_PROBES,
     PROBE_MAX_AGE_S,
     Soft404Probe,
+    is_doubtful_page,
     is_suspect_page,
     is_suspect_redirect,
     matches_probe,
@@ -45,7 +47,7 @@ from crawld.store.frontier import soft_404 as probe_rows
 log = structlog.get_logger(__name__)
 
 MAX_SUSPECTS: Final = 1000
-"""Origins that may wait for a probe; pages of further ones are not suspected."""
+"""Origins that may wait for a probe, and pages; further ones are not suspected."""
 
 MAX_PROBES: Final = 4_096
 """Origins whose last probe, or that there was none, is in memory: 0.3 KB each."""
@@ -70,6 +72,7 @@ class Soft404Check:
         self._clock = clock
         self._analyser = analyser
         self._suspects: dict[str, str] = {}
+        self._asked_for: dict[int, int] = {}  # probes in a row for a page
         self._probes: dict[int, Soft404Probe | None] = {}
 
     async def judge(self, visit: Visit, site: ActiveSite) -> Visit | None:
@@ -78,36 +81,45 @@ class Soft404Check:
         Returns:
             The visit; None if the origin must be probed first and the page visited again.
         """
-        if not visit.page.requisite and visit.judgement.outcome in (
-            Outcome.CHANGED,
-            Outcome.MOVED,
-        ):
+        page, outcome = visit.page, visit.judgement.outcome
+        if not page.requisite and outcome in (Outcome.CHANGED, Outcome.MOVED):
             judged = await self._compare_with_probe(visit)
             if judged is None:
                 return None
             visit = judged
+        self._asked_for.pop(page.page_id, None)
         return self._check_host(visit, site)
 
     async def _compare_with_probe(self, visit: Visit) -> Visit | None:
-        page = visit.page
-        probe = self._probe_before(page.origin_id)
-        suspect = _is_suspect(visit)
+        probe, doubtful = self._probe_before(visit.page.origin_id), _is_doubtful(visit)
+        suspect = doubtful or _is_suspect(visit)
         if probe is None or (suspect and visit.at - probe.at > PROBE_MAX_AGE_S):
-            origin = split_url(page.url).origin
-            if not suspect or len(self._suspects) >= MAX_SUSPECTS:
-                return visit
-            self._suspects[origin] = page.url
-            log.debug("probe_wanted", url=page.url)
-            return None
-        is_plain = probe.sketch is None and probe.redirect_url is None
-        if is_plain or not matches_probe(
-            probe, sketch=await self._sketch(visit), target=_target(visit), suspect=suspect
-        ):
+            return self._ask(visit) if suspect else visit
+        if await self._matches(probe, visit, suspect=suspect):
+            judgement = Judgement(
+                Outcome.SOFT_GONE, detail="same answer as for a path that never existed"
+            )
+            return replace(visit, judgement=judgement, needs=None, digest=None, body=None)
+        asked = self._asked_for.get(visit.page.page_id, 0)
+        return self._ask(visit) if doubtful and asked < DOUBTED_PROBES else visit
+
+    def _ask(self, visit: Visit) -> Visit | None:
+        """Want a probe before a page is visited again; return the visit if too many wait."""
+        page = visit.page
+        if len(self._suspects) >= MAX_SUSPECTS or len(self._asked_for) >= MAX_SUSPECTS:
+            self._asked_for.clear()
             return visit
-        judgement = Judgement(
-            Outcome.SOFT_GONE, detail="same answer as for a path that never existed"
-        )
-        return replace(visit, judgement=judgement, needs=None, digest=None, body=None)
+        self._suspects[split_url(page.url).origin] = page.url
+        self._asked_for[page.page_id] = self._asked_for.get(page.page_id, 0) + 1
+        log.debug("probe_wanted", url=page.url)
+        return None
+
+    async def _matches(self, probe: Soft404Probe, visit: Visit, *, suspect: bool) -> bool:
+        """Whether the answer of a page equals that of its origin for missing pages."""
+        if probe.sketch is None and probe.redirect_url is None:
+            return False
+        sketch = await self._sketch(visit)
+        return matches_probe(probe, sketch=sketch, target=_target(visit), suspect=suspect)
 
     def _probe_before(self, origin_id: int) -> Soft404Probe | None:
         """Return the last probe of an origin, None if there was none."""
@@ -226,10 +238,27 @@ def _is_suspect(visit: Visit) -> bool:
     if visit.judgement.outcome is Outcome.MOVED:
         held = page.version_id is not None
         return is_suspect_redirect(page.url, visit.judgement.detail, has_copy=held)
-    difference = None
-    if not visit.first_copy and visit.comparison is not None:
-        difference = visit.comparison.difference
-    return is_suspect_page(visit.content.title if visit.content else None, difference)
+    title = visit.content.title if visit.content else None
+    return is_suspect_page(title, _difference(visit))
+
+
+def _is_doubtful(visit: Visit) -> bool:
+    page = visit.page
+    if not visit.readable or visit.judgement.outcome is Outcome.MOVED or visit.mode.certain:
+        return False
+    title = visit.content.title if visit.content else None
+    return is_doubtful_page(
+        was_gone=page.last_outcome in GONE,
+        retitled=page.title is not None and title != page.title,
+        difference=_difference(visit),
+    )
+
+
+def _difference(visit: Visit) -> float | None:
+    """Return how much a page differs from its copy, [0, 1]; None without one."""
+    if visit.first_copy or visit.comparison is None:
+        return None
+    return visit.comparison.difference
 
 
 def _target(visit: Visit) -> str | None:

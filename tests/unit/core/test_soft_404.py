@@ -3,6 +3,7 @@ import pytest
 from crawld.core.content.fingerprint import sketch
 from crawld.core.soft_404 import (
     Soft404Probe,
+    is_doubtful_page,
     is_suspect_page,
     is_suspect_redirect,
     matches_probe,
@@ -29,6 +30,25 @@ ERROR = sketch("Sorry, we looked everywhere for what you asked for and found not
 )
 def test_suspect_pages(title, difference, suspect):
     assert is_suspect_page(title, difference) is suspect
+
+
+@pytest.mark.parametrize(
+    ("was_gone", "retitled", "difference", "doubtful"),
+    [
+        (True, False, None, True),
+        (True, True, 0.6, True),
+        # What came back as it was, is back.
+        (True, False, 0.1, False),
+        (False, True, 0.95, True),
+        (False, True, 0.6, False),
+        # A front page whose text is another each day keeps its title.
+        (False, False, 0.95, False),
+        (False, True, None, False),
+    ],
+)
+def test_doubtful_pages(was_gone, retitled, difference, doubtful):
+    found = is_doubtful_page(was_gone=was_gone, retitled=retitled, difference=difference)
+    assert found is doubtful
 
 
 @pytest.mark.parametrize(
