@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import pty
 import re
-import select
 import struct
 import subprocess
 import termios
+import threading
 import time
 from collections.abc import Sequence
 from typing import Self
@@ -23,7 +22,11 @@ COLUMNS, LINES = 80, 24
 
 
 class Terminal:
-    """A program in a terminal; a context manager, which ends the program."""
+    """A program in a terminal; a context manager, which ends the program.
+
+    A thread reads what the program writes: one whose terminal is not read stands still when it
+    has written some kilobytes.
+    """
 
     def __init__(self, command: Sequence[str]) -> None:
         self._master, slave = pty.openpty()
@@ -37,32 +40,43 @@ class Terminal:
             command, stdin=slave, stdout=slave, stderr=slave, env=environment
         )
         os.close(slave)
+        self._changed = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
 
     def __enter__(self) -> Self:
+        self._reader.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.process.terminate()
-        until_s = time.monotonic() + WAIT_S
-        while self.process.poll() is None and time.monotonic() < until_s:
-            self._read(0.1)  # a program whose output nobody reads does not end
-        self.process.kill()
-        self.process.wait()
+        try:
+            self.process.wait(WAIT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self._reader.join(WAIT_S)
         os.close(self._master)
 
     def text(self) -> str:
         """Return what the screen shows, without spaces at the ends of lines."""
-        return "\n".join(line.rstrip() for line in self._screen.display)
+        with self._changed:
+            return "\n".join(line.rstrip() for line in self._screen.display)
 
     def wait_for(self, pattern: str, flags: int = 0) -> None:
         """Wait until the screen shows what a pattern matches."""
         until_s = time.monotonic() + WAIT_S
-        while re.search(pattern, self.text(), flags) is None:
-            assert time.monotonic() < until_s, f"no {pattern!r} on:\n{self.text()}"
-            assert self.process.poll() is None, self.text()
-            self._read(0.2)
+        with self._changed:
+            while re.search(pattern, self.text(), flags) is None:
+                assert time.monotonic() < until_s, f"no {pattern!r} on:\n{self.text()}"
+                assert self.process.poll() is None, self.text()
+                self._changed.wait(0.2)
 
-    def _read(self, most_s: float) -> None:
-        if select.select([self._master], [], [], most_s)[0]:
-            with contextlib.suppress(OSError):  # the program has ended
-                self._stream.feed(os.read(self._master, 65_536))
+    def _read(self) -> None:
+        while True:
+            try:
+                written = os.read(self._master, 65_536)
+            except OSError:  # the program has ended
+                return
+            with self._changed:
+                self._stream.feed(written)
+                self._changed.notify_all()

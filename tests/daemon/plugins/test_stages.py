@@ -231,7 +231,10 @@ async def test_an_estimator_of_a_plugin_allocates(serve, daemon, mirror, plugin)
     )
     schedule = {"policy": "merge", "estimator": "rates:constant", **REVISITING}
     running = await daemon(web.url(), schedule=schedule, politeness=FAST)
-    await until(lambda: len(site.asked) >= 4, what="visits")
+    await until(
+        lambda: mirror.rows("SELECT count(*) FROM page WHERE visit_count > 1") == [(2,)],
+        what="two visits of both pages",
+    )
     await run_job(running, "allocate")
     [plugin_in_use] = running.plugins.host.plugins
     assert plugin_in_use.hooks["estimators constant"].calls >= 2

@@ -50,6 +50,7 @@ def mirroring(port, folder):
         crawld.url = f"http://127.0.0.1:{port}/"
         process = crawld.start("mirror", crawld.url, "--delay", "0.5", "--depth", "9")
         wait_for_lines(process, process.stderr, "robots")  # its first response
+        crawld.wait_until(bool, "/log?limit=1")
         yield crawld
 
 
