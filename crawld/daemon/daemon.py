@@ -333,7 +333,7 @@ class Daemon:
             if not self.clock.is_simulated:
                 nursery.start_soon(self.stall_meter.beat)
             parts = self.fetcher, self.database, self.crawl.robots, self.site_registry
-            nursery.start_soon(tidy, *parts, self.clock)
+            nursery.start_soon(tidy, *parts, self._workers, self.clock)
             nursery.start_soon(return_stale_memory, self.budget, self._workers)
             nursery.start_soon(end_slow_bodies, self.budget)
             if not self.clock.is_simulated:

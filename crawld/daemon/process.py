@@ -9,6 +9,7 @@ import os
 import resource
 import sys
 from dataclasses import dataclass
+from functools import cache
 from typing import NoReturn
 
 from crawld.memory import HEAP_BLOCK_BYTES
@@ -48,7 +49,7 @@ def keep_heap_memory() -> None:
     Otherwise a third of the time to parse a 60 KB page goes into page faults. Other C libraries are
     left alone.
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    mallopt = getattr(_c_library(), "mallopt", None)
     if mallopt is not None:
         mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK_BYTES)
         mallopt(M_TRIM_THRESHOLD, 2 * HEAP_BLOCK_BYTES)
@@ -60,9 +61,14 @@ def return_heap_memory() -> None:
     After hundreds of megabytes of trees glibc keeps nearly all of them: the free blocks lie between
     used ones, and in the heaps of other threads.
     """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    trim = getattr(_c_library(), "malloc_trim", None)
     if trim is not None:
         trim(0)
+
+
+@cache
+def _c_library() -> ctypes.CDLL:
+    return ctypes.CDLL(None)  # each holds itself, and is freed by a garbage collection only
 
 
 def tune_collector() -> None:

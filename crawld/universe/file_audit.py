@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -48,6 +50,33 @@ class _Answered:
     url: str
 
 
+class _Answers:
+    """Answers in their order, in columns: those of a year are there at once."""
+
+    def __init__(self, kept: Iterable[_Answered] = ()) -> None:
+        self._asked_s, self._sent_s = array("d"), array("d")
+        self._urls: list[str] = []
+        for each in kept:
+            self.add(each.asked_s, each.sent_s, each.url)
+
+    def add(self, asked_s: float, sent_s: float, url: str) -> None:
+        self._asked_s.append(asked_s)
+        self._sent_s.append(sent_s)
+        self._urls.append(sys.intern(url))
+
+    def __iter__(self) -> Iterator[_Answered]:
+        return map(_Answered, self._asked_s, self._sent_s, self._urls)
+
+    def remove_last(self, url: str) -> bool:
+        """Remove the last answer of a URL; return whether there is one."""
+        for place in range(len(self._urls) - 1, -1, -1):
+            if self._urls[place] == url:
+                for column in (self._asked_s, self._sent_s, self._urls):
+                    del column[place]
+                return True
+        return False
+
+
 class _Times:
     """The stored visits of a URL with a whole answer, each the visit of one request."""
 
@@ -80,26 +109,30 @@ class _Served:
     """
 
     def __init__(self) -> None:
-        self.revisions: defaultdict[bytes, set[int]] = defaultdict(set)
+        self.revisions: dict[bytes, tuple[int, ...]] = {}
         self.certain: list[int] = []
         self.stored = -1
-        self._recent: list[tuple[float, int]] = []
+        self._recent, self._sent_s = array("q"), array("d")
 
     def add(self, digest: bytes, revision: int, sent_s: float) -> None:
-        self.revisions[digest].add(revision)
-        self._recent.append((sent_s, revision))
+        known = self.revisions.get(digest, ())
+        if revision not in known:
+            self.revisions[digest] = (*known, revision)
+        self._recent.append(revision)
+        self._sent_s.append(sent_s)
 
     def set_aside(self) -> None:
         if self._recent:
             self._recent.pop()
+            self._sent_s.pop()
 
     def settle(self, until_s: float) -> None:
         self.certain += [
             revision
-            for sent_s, revision in self._recent
+            for sent_s, revision in zip(self._sent_s, self._recent, strict=True)
             if sent_s < until_s and revision not in self.certain
         ]
-        self._recent.clear()
+        self._recent, self._sent_s = array("q"), array("d")
 
 
 class FileAudit:
@@ -119,7 +152,7 @@ class FileAudit:
         self._asked: Counter[str] = Counter()
         # Pages that were asked for and not answered yet; true: the answer will be set aside.
         self._under_way: dict[str, bool] = {}
-        self._answered: list[_Answered] = []
+        self._answered = _Answers()
         self._served: defaultdict[str, _Served] = defaultdict(_Served)
         self._checked_version = 0
 
@@ -134,7 +167,7 @@ class FileAudit:
         url, sent_s = _url(host.name, target), trio.current_time()
         if self._under_way.pop(url, False):
             return False
-        self._answered.append(_Answered(at_s, sent_s, url))
+        self._answered.add(at_s, sent_s, url)
         if answer.body is not None:
             self._served[url].add(_digest(answer.body), answer.revision, sent_s)
         return True
@@ -145,16 +178,13 @@ class FileAudit:
         if url in self._under_way:  # a server may notice later than its client that all was sent
             self._under_way[url] = True
             return
-        for place in range(len(self._answered) - 1, -1, -1):
-            if self._answered[place].url == url:
-                del self._answered[place]
-                self._served[url].set_aside()
-                return
+        if self._answered.remove_last(url):
+            self._served[url].set_aside()
 
     def forget(self, since_s: float) -> None:
         """Permit that the answers since a time are not in the file."""
         self._under_way.clear()
-        self._answered = [each for each in self._answered if each.sent_s < since_s]
+        self._answered = _Answers(each for each in self._answered if each.sent_s < since_s)
         for served in self._served.values():
             served.settle(since_s)
 
@@ -193,7 +223,7 @@ class FileAudit:
             if found is None or not self._takes(found, each):
                 what = f"{each.url} was answered at {each.asked_s:.3f}"
                 self._found.add("visit_lost", at_s, what)
-        self._answered.clear()
+        self._answered = _Answers()
         for url, count in answered.items():
             if count > self._asked[url]:
                 what = f"{url}: {count} of {self._asked[url]}"
@@ -261,7 +291,7 @@ class FileAudit:
         """Return which revisions a copy is."""
         content = read_body(connection, version_id)
         known = self._served[url].revisions
-        return frozenset() if content is None else known.get(_digest(content), frozenset())
+        return frozenset() if content is None else frozenset(known.get(_digest(content), ()))
 
 
 def _url(host: str, target: str) -> str:

@@ -27,6 +27,7 @@ from crawld.daemon.run import run_daemon
 from crawld.daemon.start import Start
 from crawld.errors import OperatorError
 from crawld.marks import marks_path
+from crawld.simweb.ledger import Ledger
 from crawld.store.engine import migrate
 from crawld.universe.auditor import Auditor
 from crawld.universe.disk import SimulatedDisk, installed
@@ -106,7 +107,8 @@ class Lives:
             self._rng("disk"), self._disk_fault, loses_power=loses_power, may_fail=bool(plan.disk)
         )
         faults = self._rng("faults")
-        web = self._web = SimulatedWeb((), clock=_true_time)
+        # The auditor notes each request itself.
+        web = self._web = SimulatedWeb((), clock=_true_time, ledger=Ledger(max_rows=0))
         for host in plan.hosts:
             hosts[host.name] = SimulatedHost(host, self.auditor, faults, lambda: web.address)
             web.add(hosts[host.name])

@@ -83,7 +83,7 @@ CORE_STDLIB = _words(
     __future__ abc array base64 binascii bisect calendar cmath codecs collections colorsys
     copy dataclasses datetime decimal difflib enum fnmatch fractions functools hashlib
     heapq html ipaddress itertools json keyword math numbers operator random re statistics
-    string struct textwrap types typing unicodedata urllib.parse zlib zoneinfo
+    string struct textwrap types typing unicodedata urllib.parse weakref zlib zoneinfo
     """
 )
 CORE_LIBRARIES = _words(

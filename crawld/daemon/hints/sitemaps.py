@@ -385,14 +385,17 @@ def _entries(
         SitemapError: it is not a sitemap, or is broken after the entries already yielded.
     """
     assert document.body is not None
-    for piece in unpack(document.body, packed_here=packed_here):
-        try:
-            yield reader.feed(piece)
-        except SitemapError:
-            yield reader.take_entries()
-            raise
-    if not document.cut:
-        yield reader.close()
+    try:
+        for piece in unpack(document.body, packed_here=packed_here):
+            try:
+                yield reader.feed(piece)
+            except SitemapError:
+                yield reader.take_entries()
+                raise
+        if not document.cut:
+            yield reader.close()
+    finally:
+        reader.let_go()
 
 
 def _feed_entries(body: bytes, url: str) -> list[ListedPage]:

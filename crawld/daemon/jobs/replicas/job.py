@@ -80,10 +80,10 @@ class ReplicasJob(BackgroundWork):
         """Search for replicas once; does nothing in a one-off mirror."""
         if self._state.settings.once:
             return "skipped in a one-off mirror"
+        if len(await self._database.read(inputs.hosts)) < 2:
+            return "fewer than two hosts"  # pages that are read now would wait in memory for ever
         await self._read_pages()
         hosts = await self._database.read(inputs.hosts)
-        if len(hosts) < 2:
-            return "fewer than two hosts"
         found = await self._judge(hosts)
         known = await self._decide(hosts, found)
         rows = await self._database.read(replica.list_replicas)

@@ -1,5 +1,7 @@
 """Visit values: page scales and waits."""
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from crawld.core.change.renewal import Renewal
 from crawld.core.change.scale import fit_scale
 from crawld.core.change.scale_growth import WAITS as GROWTH_WAITS
 from crawld.core.revisit.renewal_index import AGES
-from crawld.core.revisit.visit_value import VisitValueTable, page_scale_s
+from crawld.core.revisit.visit_value import VisitValueTable, page_scale_s, value_table
 
 DAY = 86_400.0
 NOW = 1.7e9
@@ -60,3 +62,12 @@ def test_a_periodic_page_is_worth_little_until_its_change_whatever_its_age():
     table = VisitValueTable(periodic, share=1e-9)
     early = [table.value(age, 1.0, 0.97 - age) for age in AGES[AGES < 0.8].tolist()]
     assert max(early) < 0.15
+
+
+def test_tables_of_former_fits_are_forgotten():
+    fits = [fit_scale(np.zeros(0), np.zeros(1, np.int64), at=float(k)) for k in range(12)]
+    used = value_table(fits[0], 0.1)
+    former = [weakref.ref(value_table(fit, share)) for fit in fits for share in (0.06, 0.1)]
+    assert sum(ref() is not None for ref in former) <= 6
+    assert value_table(fits[0], 0.1) is used
+    assert used.basis is value_table(fits[0])
