@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from crawld.core.content.alignment import find_gaps
+from crawld.core.content.figures import STAMP_REPEATS, number_change
 from crawld.core.content.volatile import (
     BlockIndex,
     Cover,
@@ -54,7 +55,7 @@ MAX_PROPOSALS = 16
 """New rules from one comparison: a new layout must not displace known rules."""
 
 STREAK_TO_MASK, STREAK_TO_LEAVE_OUT = 4, 5
-HOST_PAGES, HOST_OBSERVATIONS, HOST_SHARE, HOST_REPEATS = 3, 5, 0.8, 2
+HOST_PAGES, HOST_OBSERVATIONS, HOST_SHARE = 3, 5, 0.8
 
 _SEEN_CAP = 200
 _LETTERS = re.compile(r"[^\W\d_]{3}")
@@ -94,7 +95,7 @@ class ReadingPair:
         """
         rules = []
         for before in self._candidates(known):
-            rule, differs = _observe(before, self.old, self.new, self._indices)
+            rule, differs = self._observe(before, pair)
             if differs:
                 rule = replace(rule, pages=1)
             if _is_kept(rule):
@@ -122,7 +123,7 @@ class ReadingPair:
         again = {rule.key for rule in own.rules if rule.streak}
         rules = []
         for before in self._candidates(known):
-            rule, differs = _observe(before, self.old, self.new, self._indices)
+            rule, differs = self._observe(before, pair)
             # A change that is rare but the same on all pages may only mask numbers: a new slogan in
             # its own container is an edit.
             alike = not reported and rule.cover == Cover.WORDING
@@ -131,10 +132,34 @@ class ReadingPair:
             ):
                 rule = replace(rule, pages=rule.pages | page_bit)
             elif differs:  # an edit, for all we know
-                rule = replace(rule, seen=before.seen, differed=before.differed)
+                rule = replace(
+                    rule,
+                    seen=before.seen,
+                    differed=before.differed,
+                    only_times=before.only_times,
+                    falls=before.falls,
+                    low=before.low,
+                    high=before.high,
+                )
             if _is_kept(rule):
                 rules.append(_confirm_for_host(rule, alike=alike))
         return _best_rules(rules, self.new, self._indices[1], MAX_HOST_RULES)
+
+    def _observe(self, rule: VolatileRule, pair: int) -> tuple[VolatileRule, bool]:
+        """Return a rule with one more observation, and whether its blocks differed."""
+        before = [self.old.texts[index] for index in self._indices[0].covered(rule)]
+        after = [self.new.texts[index] for index in self._indices[1].covered(rule)]
+        gone = rule.cover == Cover.WORDING and not (before and after)
+        if gone or not (before or after):
+            return rule, False
+        scale = 2 if rule.seen >= _SEEN_CAP else 1
+        seen, differed = rule.seen // scale + 1, rule.differed // scale
+        if before == after:
+            stayed = min(rule.stayed + (pair > 0), 255)
+            return replace(rule, seen=seen, differed=differed, streak=0, stayed=stayed), False
+        streak = min(rule.streak + 1, 255)
+        evidence = replace(rule, seen=seen, differed=differed + 1, streak=streak)
+        return _with_change(evidence, before, after, is_pair=pair > 0), True
 
     def _candidates(self, known: VolatileRules) -> list[VolatileRule]:
         """Return new rules for what differs, and the known ones.
@@ -156,36 +181,33 @@ class ReadingPair:
 
 def _is_kept(rule: VolatileRule) -> bool:
     """Whether a rule has enough evidence to be observed further."""
-    return rule.differed * 8 >= rule.seen or rule.repeats >= HOST_REPEATS
+    return rule.differed * 8 >= rule.seen or rule.repeats >= STAMP_REPEATS
 
 
 def _rank(rule: VolatileRule) -> tuple[bool, int]:
     return (not rule.confirmed, -rule.differed)
 
 
-def _observe(
-    rule: VolatileRule,
-    old: Blocks,
-    new: Blocks,
-    indices: tuple[BlockIndex, BlockIndex],
-) -> tuple[VolatileRule, bool]:
-    """Return a rule with one more observation, and whether its blocks differed."""
-    before = [old.texts[index] for index in indices[0].covered(rule)]
-    after = [new.texts[index] for index in indices[1].covered(rule)]
-    gone = rule.cover == Cover.WORDING and not (before and after)
-    if gone or not (before or after):
-        return rule, False
-    scale = 2 if rule.seen >= _SEEN_CAP else 1
-    seen, differed = rule.seen // scale + 1, rule.differed // scale
-    if before == after:
-        return replace(rule, seen=seen, differed=differed, streak=0), False
+def _with_change(
+    rule: VolatileRule, before: list[str], after: list[str], *, is_pair: bool
+) -> VolatileRule:
+    """Return a rule with what a change of its blocks shows."""
     change = crc32("\n".join([*before, "", *after]).encode("utf-8", "replace"))
     repeats = rule.repeats if change != rule.change_hash else rule.repeats + 1
-    if change != rule.change_hash and repeats < HOST_REPEATS:
+    if change != rule.change_hash and repeats < STAMP_REPEATS:
         repeats = 0
-    streak = min(rule.streak + 1, 255)
-    evidence = replace(rule, seen=seen, differed=differed + 1, streak=streak)
-    return replace(evidence, change_hash=change, repeats=min(repeats, 255)), True
+    shown = number_change(before, after)
+    return replace(
+        rule,
+        change_hash=change,
+        repeats=min(repeats, 255),
+        at_once=min(rule.at_once + (is_pair and not shown.only_times), 255),
+        stayed=min(rule.stayed + (is_pair and shown.only_times), 255),
+        only_times=rule.only_times and shown.only_times,
+        falls=rule.falls or (len(shown.numbers) == 2 and shown.numbers[1] < shown.numbers[0]),
+        low=min((rule.low, *shown.numbers)),
+        high=max((rule.high, *shown.numbers)),
+    )
 
 
 def _confirm(rule: VolatileRule, *, pair: int) -> VolatileRule:
@@ -200,7 +222,7 @@ def _confirm_for_host(rule: VolatileRule, *, alike: bool) -> VolatileRule:
         and rule.seen >= HOST_OBSERVATIONS
         and rule.differed >= HOST_SHARE * rule.seen
     )
-    stamp = alike and rule.repeats >= HOST_REPEATS
+    stamp = alike and rule.repeats >= STAMP_REPEATS
     holds = rule.confirmed and rule.differed * 2 >= rule.seen
     return replace(rule, confirmed=everywhere or stamp or holds)
 

@@ -13,7 +13,7 @@ A small set of rules is learned, each with its evidence. A rule says which block
 
 Two readings are compared in `cleaned` form under the *same* rules, those known before.
 
-Invariants: a rule is stored in 25 bytes; rules of a page and of its host are joined by `|`, in any
+Invariants: a rule is stored in 35 bytes; rules of a page and of its host are joined by `|`, in any
 order, with the same result; the digits of a block that no rule covers always count.
 """
 
@@ -23,6 +23,7 @@ import re
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache, reduce
+from math import inf
 from operator import or_
 from struct import Struct
 from typing import TYPE_CHECKING
@@ -51,6 +52,7 @@ _PIECE_CHARACTERS = 16_384
 """A replacement holds the lock of the interpreter to its end: 5 ms for so many characters."""
 
 _NUMBERS = re.compile(r"#(?:[\s,]*+#)++")
+_GAP = re.compile(r"[\s,]*+")
 MAX_NEIGHBORS = 256
 """Blocks tried as the left neighbor of a slot; a text that occurs more often tells no place."""
 
@@ -84,6 +86,13 @@ class VolatileRule:
         pages: bit set of hashed keys of the pages whose differences counted.
         change_hash: hash of the last change of its blocks, before and after.
         repeats: number of observations in a row that repeated this change.
+        at_once: how often its blocks differed between two readings one host delay apart, in more
+            than times and dates.
+        stayed: how often they did not.
+        only_times: whether nothing but times and dates differed so far.
+        falls: whether a later reading showed a lower number (`figures.number_change`).
+        low, high: the lowest and the highest of these numbers; `low` > `high`: there was none;
+            infinite: something else differed, too.
     """
 
     cover: Cover
@@ -98,6 +107,12 @@ class VolatileRule:
     pages: int = 0
     change_hash: int = 0
     repeats: int = 0
+    at_once: int = 0
+    stayed: int = 0
+    only_times: bool = True
+    falls: bool = False
+    low: float = inf
+    high: float = -inf
 
     @property
     def key(self) -> tuple[int, int, int, int]:
@@ -106,7 +121,8 @@ class VolatileRule:
 
 
 _COVERS = frozenset(Cover)
-_RULE = Struct("<BBIIIBBB?HIB")
+_RULE = Struct("<BBIIIBBBBHIBBBff")
+_CONFIRMED, _ONLY_TIMES, _FALLS = 1, 2, 4
 
 
 @value_type
@@ -132,12 +148,13 @@ class VolatileRules:
         return VolatileRules(tuple(replace(rule, streak=0) for rule in self.rules))
 
     def to_bytes(self) -> bytes:
-        """Return the stored form: 25 bytes a rule."""
+        """Return the stored form: 35 bytes a rule."""
         return b"".join(
             _RULE.pack(
                 *(rule.cover, rule.run, rule.place, rule.wording, rule.right),
-                *(rule.seen, rule.differed, rule.streak, rule.confirmed, rule.pages),
-                *(rule.change_hash, rule.repeats),
+                *(rule.seen, rule.differed, rule.streak, _flags(rule), rule.pages),
+                *(rule.change_hash, rule.repeats, rule.at_once, rule.stayed),
+                *(rule.low, rule.high),
             )
             for rule in self.rules
         )
@@ -148,9 +165,7 @@ class VolatileRules:
         whole = stored[: len(stored) // _RULE.size * _RULE.size]
         return cls(
             tuple(
-                VolatileRule(Cover(cover), place, wording, right, run, *evidence)
-                for cover, run, place, wording, right, *evidence in _RULE.iter_unpack(whole)
-                if cover in _COVERS
+                _stored_rule(*fields) for fields in _RULE.iter_unpack(whole) if fields[0] in _COVERS
             )
         )
 
@@ -161,6 +176,22 @@ class VolatileRules:
 
 
 NO_RULES = VolatileRules()
+
+
+def _stored_rule(
+    cover: int, run: int, place: int, wording: int, right: int,
+    seen: int, differed: int, streak: int, flags: int, pages: int,
+    change_hash: int, repeats: int, at_once: int, stayed: int, low: float, high: float,
+) -> VolatileRule:  # fmt: skip
+    confirmed, only_times = bool(flags & _CONFIRMED), bool(flags & _ONLY_TIMES)
+    return VolatileRule(
+        Cover(cover), place, wording, right, run, seen, differed, streak, confirmed, pages,
+        change_hash, repeats, at_once, stayed, only_times, bool(flags & _FALLS), low, high,
+    )  # fmt: skip
+
+
+def _flags(rule: VolatileRule) -> int:
+    return _CONFIRMED * rule.confirmed | _ONLY_TIMES * rule.only_times | _FALLS * rule.falls
 
 
 def _joined(a: VolatileRule, b: VolatileRule) -> VolatileRule:
@@ -174,6 +205,12 @@ def _joined(a: VolatileRule, b: VolatileRule) -> VolatileRule:
         confirmed=a.confirmed or b.confirmed,
         pages=a.pages | b.pages,
         repeats=max(a.repeats, b.repeats),
+        at_once=min(a.at_once + b.at_once, 255),
+        stayed=min(a.stayed + b.stayed, 255),
+        only_times=a.only_times and b.only_times,
+        falls=a.falls or b.falls,
+        low=min(a.low, b.low),
+        high=max(a.high, b.high),
     )
 
 
@@ -201,6 +238,24 @@ def mask(text: str) -> str:
         pieces.append(piece)
         start = end
     return "".join(pieces)
+
+
+def number_runs(text: str) -> list[str]:
+    """Return what `mask` replaces by one `#` each; only for short texts.
+
+    >>> number_runs("Viewed 1,234 times, last on Mon 3 May 2026 at 10:15")
+    ['1,234', 'Mon 3 May 2026', '10:15']
+    """
+    runs: list[str] = []
+    start, end = 0, -1
+    for match in _NUMBER.finditer(text) if _DIGIT.search(text) else ():
+        if runs and _GAP.fullmatch(text, end, match.start()):
+            runs[-1] = text[start : match.end()]
+        else:
+            start = match.start()
+            runs.append(match[0])
+        end = match.end()
+    return runs
 
 
 def _piece_end(text: str, start: int) -> int:

@@ -23,7 +23,6 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from crawld.core.replica.bound import agreeing_share_bound, lower_bound
-from crawld.core.replica.names import difference_in_words
 from crawld.core.replica.owners import are_editions, differ_by_www, site_name, without_port
 from crawld.core.url import registrable_domain
 
@@ -334,7 +333,7 @@ def _agrees(evidence: PairEvidence, agreement: HostAgreement, *, declared: bool)
         (evidence.alike >= 1.0 or not evidence.compared)  # not by redirects alone
         and evidence.rarity * agreement.agreeing >= LEAST_WEIGHT
         and _covers(evidence, LEAST_COVERAGE)
-        and _rare_pages_agree(evidence)
+        and (_rare_pages_agree(evidence) or _rare_pages_agree_now(evidence, agreement))
     )
 
 
@@ -346,6 +345,13 @@ def _is_of_few_hosts(evidence: PairEvidence, least: float) -> bool:
 def _rare_pages_agree(evidence: PairEvidence) -> bool:
     compared, equal = evidence.rare
     return compared < LEAST_RARE or equal + evidence.partial >= LEAST_SHARE_OF_RARE * compared
+
+
+def _rare_pages_agree_now(evidence: PairEvidence, agreement: HostAgreement) -> bool:
+    """Whether they must agree, however few other pages differ: since then all were compared."""
+    compared, _ = evidence.rare
+    is_known = agreement.agreeing + agreement.differing >= evidence.compared
+    return is_known and compared - agreement.differing >= LEAST_SHARE_OF_RARE * compared
 
 
 def looks_like_replica(evidence: PairEvidence) -> bool:
@@ -410,61 +416,6 @@ def is_undecided(evidence: PairEvidence) -> bool:
         return False
     # As `pages_to_probe`, without the number: this is asked for every pair of a search.
     return not may_be_replica(evidence) and may_be_replica(evidence, MOST_PROBED)
-
-
-def reasons(evidence: PairEvidence, agreement: HostAgreement | None = None) -> list[str]:
-    """Return the reasons in words, the strongest first.
-
-    Args:
-        agreement: of the pages of one with those of the other; None: not compared one by one.
-
-    >>> reasons(PairEvidence(names=("www.a.com", "a.com"), pages=(60, 52), common=44, compared=44,
-    ...                      equal=41, same_address=True))
-    ['same text on 41 of 44 shared paths', 'names differ by www.', 'same address']
-    """
-    words = _declarations(evidence)
-    if agreement is not None and (compared := agreement.agreeing + agreement.differing):
-        words.append(f"{agreement.agreeing} of {compared} pages agree, compared one by one")
-    if evidence.compared:
-        similar = f", similar on {int(evidence.partial)}" if evidence.partial >= 1.0 else ""
-        words.append(f"same text on {evidence.equal} of {evidence.compared} shared paths{similar}")
-    else:
-        words.append(f"{evidence.common} shared paths, no content to compare")
-    if difference := difference_in_words(*evidence.names):
-        words.append(difference)
-    if evidence.same_address:
-        words.append("same address")
-    if evidence.same_certificate:
-        words.append("one certificate names both")
-    return words + _doubts(evidence)
-
-
-def _declarations(evidence: PairEvidence) -> list[str]:
-    words = []
-    for side in (0, 1):
-        here, there = evidence.names[side], evidence.names[1 - side]
-        if count := evidence.redirects[side]:
-            words.append(f"{count} of {evidence.pages[side]} pages of {here} redirect to {there}")
-        if count := evidence.canonicals[side]:
-            words.append(
-                f"{count} of {evidence.pages[side]} pages of {here} name {there} as canonical"
-            )
-    return words
-
-
-def _doubts(evidence: PairEvidence) -> list[str]:
-    words = []
-    if evidence.weight is not None and evidence.weight < evidence.alike / 2:
-        words.append(f"these texts are on other hosts too and count as {evidence.weight:.1f}")
-    if evidence.root is False:
-        words.append("the root pages differ")
-    if are_editions(*evidence.names):
-        words.append("the names are those of versions or languages of one thing")
-    if is_undecided(evidence) and (more := pages_to_probe(evidence)):
-        words.append(
-            f"{more} more shared paths with equal texts would show that one may copy the other"
-        )
-    return words
 
 
 def pointing_hosts(evidence: Mapping[tuple[int, int], PairEvidence]) -> set[int]:

@@ -7,8 +7,9 @@ from typing import Final
 
 from fastapi import APIRouter
 
+from crawld.core.replica.reasons import reasons
 from crawld.core.replica.storm import storm_limit
-from crawld.core.replica.verdict import HostAgreement, VerdictLevel, reasons
+from crawld.core.replica.verdict import HostAgreement, VerdictLevel
 from crawld.daemon.api.parameters import After, Limit
 from crawld.daemon.api.replica_decisions import JOB, decide, decide_all
 from crawld.daemon.api.replica_selection import known_server_id
@@ -170,7 +171,8 @@ def _pair_status(pair: PairRow, row: ReplicaRow | None) -> PairStatus:
             counts more than what was expected from their texts.
     """
     evidence = pair.evidence
-    agreement = row and HostAgreement(row.twins, row.agreeing, row.differing)
+    root = None if row is None or row.root is None else bool(row.root)
+    agreement = row and HostAgreement(row.twins, row.agreeing, row.differing, root)
     return PairStatus(
         hosts=evidence.names,
         level=pair.level if row is None else _shown_level(row, pair.level),

@@ -55,7 +55,7 @@ from crawld.store.versions.version import StoredCopy
 log = structlog.get_logger(__name__)
 
 CACHED_TEMPLATES = 1024
-"""Hosts whose noise rules are in memory; up to 1.6 KB each."""
+"""Hosts whose noise rules are in memory; up to 2.2 KB each."""
 
 
 def rules_before(page: PageRecord, stored: bytes) -> VolatileRules:
@@ -115,7 +115,7 @@ class ChangeDetector:
             digest, response.body, url=page.url, body=response.body
         )
         if body_digest == page.digest and page.version_id is not None:
-            return await self._unchanged(page, response, body_digest)
+            return await self._unchanged(page, response, body_digest, pair=mode.pair)
         readable = await readable_body(response, site, page.url, self._analyser)
         if page.version_id is None or page.digest is None or mode.variant:
             compared = await self._first_copy(page, site, readable, body_digest)
@@ -185,7 +185,7 @@ class ChangeDetector:
         )
 
     async def _unchanged(
-        self, page: PageRecord, response: FetchResponse, body_digest: bytes
+        self, page: PageRecord, response: FetchResponse, body_digest: bytes, *, pair: int
     ) -> BodyComparison:
         rules, template = self._rules(page), self.template(page.host_id).rules
         unchanged = BodyComparison(body_digest, same=True)
@@ -202,6 +202,7 @@ class ChangeDetector:
             rules=rules,
             template=VolatileRules.from_bytes(template),
             page_id=page.page_id,
+            pair=pair,
         )
         return await self._analyser.read(
             learn_unchanged,

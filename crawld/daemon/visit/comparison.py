@@ -17,6 +17,7 @@ from crawld.core.content.analysis import (
 )
 from crawld.core.content.blocks import Blocks
 from crawld.core.content.difference import difference as rsync_difference
+from crawld.core.content.figures import lacks_pair
 from crawld.core.content.fingerprint import cleaned_digest
 from crawld.core.content.noise_learning import ReadingPair
 from crawld.core.content.volatile import NO_RULES, VolatileRules, cleaned
@@ -38,6 +39,8 @@ class BodyComparison:
         rules: new noise rules of the page; None: unchanged.
         template: new noise rules of its host; None: unchanged.
         pdf: the text that was compared instead of a PDF.
+        is_unproven: whether noise of its host differed twice in a row on the page, and no page was
+            fetched again at once to see whether it stays.
         why: why a plug-in says that it is the same, or not; empty: none says.
     """
 
@@ -49,6 +52,7 @@ class BodyComparison:
     rules: bytes | None = None
     template: bytes | None = None
     pdf: PdfText | None = None
+    is_unproven: bool = False
     why: str = ""
 
     def decided(self, *, changed: bool, why: str) -> BodyComparison:
@@ -165,7 +169,13 @@ def compare(body: bytes, content_type: str | None, basis: ComparisonBasis) -> Bo
         difference=difference,
         rules=_if_new(basis.rules, after.rules),
         template=_if_new(basis.template, after.template),
+        is_unproven=after is not basis and _is_unproven(after),
     )
+
+
+def _is_unproven(after: ComparisonBasis) -> bool:
+    again = {rule.key for rule in after.rules.rules if rule.streak >= 2}
+    return any(rule.key in again and lacks_pair(rule) for rule in after.template.rules)
 
 
 def learn_unchanged(

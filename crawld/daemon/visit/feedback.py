@@ -113,7 +113,7 @@ class VisitLearning:
             self._pairs.add(page.page_id)
             if pair:
                 self._repeated.add(page.page_id)
-        confirming = again and visit.first_copy
+        confirming = again and (visit.first_copy or _is_unproven(visit))
         template = self.detector.update_template(page, visit.comparison, confirming=confirming)
         return VisitFeedback(validators=validators, template=template, again=again)
 
@@ -130,4 +130,9 @@ class VisitLearning:
             self.detector.template(visit.page.host_id),
             streak=streak_after(visit),
             confirm_pages=self.detector.confirm_pages,
+            is_unproven=_is_unproven(visit),
         )
+
+
+def _is_unproven(visit: Visit) -> bool:
+    return visit.comparison is not None and visit.comparison.is_unproven

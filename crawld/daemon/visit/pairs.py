@@ -1,7 +1,8 @@
 """Which pages are fetched a second time one host delay later, to learn their noise.
 
-Pairs are few: the first pages of each host, then pages that changed at 3, 12, 48 … visits in a row,
-and one changed visit in 64. Where an edit may lie between the two, they are fetched a third time.
+Pairs are few: the first pages of each host, and about as many with noise that those did not show;
+then pages that changed at 3, 12, 48 … visits in a row, and one changed visit in 64. Where an edit
+may lie between the two, they are fetched a third time.
 """
 
 from __future__ import annotations
@@ -21,18 +22,32 @@ PROMPT_S = 30.0
 """Nobody edits between two fetches at most this apart: one difference proves noise."""
 
 
-def wants_pair(page: PageRecord, template: Template, *, streak: int, confirm_pages: int) -> bool:
+UNPROVEN_FACTOR = 2
+"""Pages of a host that are fetched twice: its first ones, and as many that show other noise."""
+
+
+def wants_pair(
+    page: PageRecord,
+    template: Template,
+    *,
+    streak: int,
+    confirm_pages: int,
+    is_unproven: bool = False,
+) -> bool:
     """Whether a page just found changed should be fetched again at once.
 
     Args:
         template: noise rules of its host, and how many first pages were fetched twice.
         streak: visits in a row that found it changed, including this one; 0 at its first copy.
         confirm_pages: maximum number of first pages per host to fetch twice; 0: no page at all.
+        is_unproven: see `BodyComparison`.
     """
     if not confirm_pages:
         return False
     if page.version_id is None:
         return template.confirmations < confirm_pages
+    if is_unproven and template.confirmations < UNPROVEN_FACTOR * confirm_pages:
+        return True
     while streak > FIRST_STREAK and streak % STREAK_FACTOR == 0:
         streak //= STREAK_FACTOR
     return streak == FIRST_STREAK or _chance(page) == 0

@@ -55,6 +55,15 @@ def rules_for(connection: apsw.Connection, page_id: int) -> tuple[bytes, ...]:
     return tuple(rules for (rules,) in rows)
 
 
+def noise_of(connection: apsw.Connection, page_id: int) -> tuple[bytes, Template]:
+    """Return the rules of a page, and those of its host."""
+    host = connection.execute(
+        "SELECT rules, confirmations FROM template JOIN page USING (host_id) WHERE page_id = ?",
+        (page_id,),
+    ).fetchone()
+    return of_page(connection, page_id), Template(*host) if host else Template()
+
+
 def put_of_host(connection: apsw.Connection, host_id: int, template: Template) -> None:
     """Store the rules of a host."""
     connection.execute(

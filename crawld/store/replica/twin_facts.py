@@ -11,6 +11,7 @@ from crawld.core.page import Outcome
 from crawld.core.replica.agreement import may_agree
 from crawld.core.url import url_hash
 from crawld.store.changes import volatile
+from crawld.store.changes.volatile import Template
 from crawld.store.frontier import server
 from crawld.store.replica.pages import counterpart
 from crawld.store.replica.sample import STAND_IN_PREFIX
@@ -48,7 +49,7 @@ class TwinFacts(NamedTuple):
         is_steady: see `core.replica.agreement.TwinTimes`.
         lost_at: the same, by cleaned digests.
         stands_in: whether a replica answered for the twin's last copy, which then proves nothing.
-        rules: noise rules of both pages and their hosts.
+        noise: noise rules of the page and of its host; the same of the twin.
         leads_to_copy: whether the page redirects to one at its path that rests under the twin.
     """
 
@@ -59,7 +60,7 @@ class TwinFacts(NamedTuple):
     is_steady: bool
     lost_at: float | None
     stands_in: bool
-    rules: tuple[bytes, ...]
+    noise: tuple[tuple[bytes, Template], tuple[bytes, Template]]
     leads_to_copy: bool = False
 
 
@@ -194,9 +195,9 @@ def _facts(connection: apsw.Connection, page: ShownPage, twin: ShownPage) -> Twi
         is_steady=is_steady,
         lost_at=lost_at,
         stands_in=detail is not None and detail.startswith(STAND_IN_PREFIX),
-        rules=(
-            *volatile.rules_for(connection, page.page_id),
-            *volatile.rules_for(connection, twin.page_id),
+        noise=(
+            volatile.noise_of(connection, page.page_id),
+            volatile.noise_of(connection, twin.page_id),
         ),
         leads_to_copy=_leads_to_copy(connection, page, twin),
     )

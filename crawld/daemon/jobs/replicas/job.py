@@ -84,23 +84,27 @@ class ReplicasJob(BackgroundWork):
             return "fewer than two hosts"  # pages that are read now would wait in memory for ever
         await self._read_pages()
         hosts = await self._database.read(inputs.hosts)
-        found = await self._judge(hosts)
-        known = await self._decide(hosts, found)
         rows = await self._database.read(replica.list_replicas)
-        await self._sampling.check(rows)
-        rows = await self._database.read(replica.list_replicas)
+        found = await self._judge(hosts, rows)
+        known, decided = await self._decide(hosts, found, rows)
+        rows = await self._list(rows, has_changed=decided)
+        rows = await self._list(rows, has_changed=await self._sampling.check(rows))
         known = replace(known, replicas=rows)
         if await self._workers.run(self._planner.is_overdue, known, abandon_on_cancel=True):
             planned = await self._workers.run(self._planner.plan, known, abandon_on_cancel=True)
-            await self._apply(planned, rows, self._clock.now())
-            await self._sampling.check(await self._database.read(replica.list_replicas))
-            rows = await self._database.read(replica.list_replicas)
+            decided = await self._apply(planned, rows, self._clock.now())
+            rows = await self._list(rows, has_changed=decided)
+            rows = await self._list(rows, has_changed=await self._sampling.check(rows))
         await self._sampling.grant_leases(rows)
         await self._request_visits(found, rows)
         self._counts["pairs"] = len(found.pairs)
         for status in ("pruned", "held", "withdrawn"):
             self._counts[status] = sum(row.status == status for row in rows)
         return _summary(found, self._counts)
+
+    async def _list(self, rows: list[ReplicaRow], *, has_changed: bool) -> list[ReplicaRow]:
+        """Return all replicas; `rows` are those before what may have changed them."""
+        return await self._database.read(replica.list_replicas) if has_changed else rows
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -125,12 +129,11 @@ class ReplicasJob(BackgroundWork):
                 last = step
         self._cursors = up_to
 
-    async def _judge(self, hosts: list[SourceHost]) -> SearchResult:
+    async def _judge(self, hosts: list[SourceHost], rows: Sequence[ReplicaRow]) -> SearchResult:
         # What takes longer with more hosts runs in a thread.
         numbers, redirects = await self._database.read(_redirects, hosts)
         suspects = await self._workers.run(self._search.suspects, redirects, abandon_on_cancel=True)
         self._search.set_links(await self._copies.read(suspects))
-        rows = await self._database.read(replica.list_replicas)
         stale = {row.server_id: row.since for row in rows if row.status == "withdrawn"}
         stored = await self._ledger.load()
         return await self._workers.run(
@@ -146,9 +149,11 @@ class ReplicasJob(BackgroundWork):
 
     # --- deciding --------------------------------------------------------------------------------
 
-    async def _decide(self, hosts: list[SourceHost], found: SearchResult) -> PlanInput:
+    async def _decide(
+        self, hosts: list[SourceHost], found: SearchResult, rows: list[ReplicaRow]
+    ) -> tuple[PlanInput, bool]:
+        """Decide on all hosts; return what was known, and whether a decision is new."""
         now = self._clock.now()
-        rows = await self._database.read(replica.list_replicas)
         stored = await self._ledger.load()
         # What takes longer with more pairs runs in threads.
         fresh, kept, evidence = await self._workers.run(
@@ -172,12 +177,13 @@ class ReplicasJob(BackgroundWork):
         )
         await self._ledger.put(fresh, kept, now)
         planned = await self._workers.run(self._planner.plan, known, abandon_on_cancel=True)
-        await self._apply(planned, rows, now)
+        has_news = await self._apply(planned, rows, now)
         if released:
             await self._database.write(replica.allow_all, allowed=False)
-        return known
+        return known, has_news
 
-    async def _apply(self, decisions: list[Decision], rows: list[ReplicaRow], now: float) -> None:
+    async def _apply(self, decisions: list[Decision], rows: list[ReplicaRow], now: float) -> bool:
+        """Store what decisions change; return whether they change anything."""
         # There are thousands of both at first: they are compared in a thread.
         news = await self._workers.run(_changes, decisions, rows, abandon_on_cancel=True)
         for row in news.resumed:
@@ -193,6 +199,7 @@ class ReplicasJob(BackgroundWork):
                 _log_status(decision, row_before)
                 await slices.pause()
             await self._database.write(_put_decisions, [each for each, _ in part], now, look_at)
+        return any(news)
 
     async def _request_visits(self, found: SearchResult, rows: list[ReplicaRow]) -> None:
         """Request early visits of pages that may decide a pair, or rest if their twin agrees."""

@@ -74,12 +74,16 @@ class ReplicaSampling(BackgroundWork):
         self._seen_visit = 0
         self._audited: dict[_Audited, float] = {}
 
-    async def check(self, rows: list[ReplicaRow]) -> None:
-        """Compare new visits of all replicas; suspend, resume and sample their pages."""
+    async def check(self, rows: list[ReplicaRow]) -> bool:
+        """Compare new visits of all replicas; suspend, resume and sample their pages.
+
+        Returns:
+            Whether that may have changed a replica.
+        """
         now = self._clock.now()
         visited = _by_host(await self._visited())
         deferred = _by_host(await self._paced.read(due_pages.deferred_until, now, PAGES_AT_ONCE))
-        await self._compare_reported(rows, now)
+        released = await self._compare_reported(rows, now)
         # What takes longer with more replicas runs in a thread.
         self._audited, concerned = await self._workers.run(
             _concerned, rows, self._audited, visited.keys() | deferred.keys(), now
@@ -88,9 +92,14 @@ class ReplicaSampling(BackgroundWork):
         efforts = await self._workers.run(_efforts, rows, returned, now)
         for some in _together(concerned):
             await self._check(some, visited, deferred, efforts)
+        return released or bool(concerned)
 
-    async def _compare_reported(self, rows: Iterable[ReplicaRow], now: float) -> None:
-        """Resume pages that seem to have changed without their twins, by what a source reports."""
+    async def _compare_reported(self, rows: Iterable[ReplicaRow], now: float) -> bool:
+        """Resume pages that seem to have changed without their twins, by what a source reports.
+
+        Returns:
+            Whether there are any.
+        """
         resting = {row.server_id: row for row in rows if row.status in RESTING}
         names = {row.slot_name for row in resting.values()}
         sources = {
@@ -106,13 +115,13 @@ class ReplicaSampling(BackgroundWork):
             )
             for server_id, page in pages:
                 found.setdefault(server_id, []).append(page)
-        await self._resting.release(
-            [
-                Release(resting[server_id], page_ids, resting[server_id].look_at)
-                for server_id, pages in found.items()
-                if (page_ids := reported_to_sample(pages, now))
-            ]
-        )
+        releases = [
+            Release(resting[server_id], page_ids, resting[server_id].look_at)
+            for server_id, pages in found.items()
+            if (page_ids := reported_to_sample(pages, now))
+        ]
+        await self._resting.release(releases)
+        return bool(releases)
 
     async def _check(
         self,

@@ -18,6 +18,7 @@ import xxhash
 
 from crawld.core.content.analysis import read_blocks
 from crawld.core.content.embedded import embedded_digest
+from crawld.core.content.figures import TwinNoise, twin_rules
 from crawld.core.content.twin import twin_digest, twin_text
 from crawld.core.content.volatile import VolatileRules
 from crawld.core.page import GOOD_COPY, Outcome
@@ -117,8 +118,7 @@ class TwinTexts(BackgroundWork):
         if comparison.verdict is PageVerdict.AGREES or may_agree(
             (page.cleaned_digest, twin.cleaned_digest), (page.sketch, twin.sketch)
         ):
-            rules = VolatileRules.union(facts.rules).confirmed()
-            reading = _Reading(rules, origins, text_only=equal)
+            reading = _Reading(_rules(facts), origins, text_only=equal)
             own = await self._digests_of(page, page.version_id, reading)
             others = dict.fromkeys((twin.version_id, facts.then_id))
             for version_id in others if own is not None else ():
@@ -158,6 +158,16 @@ class TwinTexts(BackgroundWork):
             if len(self._digests) > KEPT_DIGESTS:
                 self._digests.popitem(last=False)
         return found
+
+
+def _rules(facts: TwinFacts) -> VolatileRules:
+    """Return the noise rules under which the texts of a page and its twin are compared."""
+    one, other = (
+        TwinNoise(VolatileRules.from_bytes(own), VolatileRules.from_bytes(host.rules))
+        for own, host in facts.noise
+    )
+    read_twice = any(host.confirmations for _, host in facts.noise)
+    return twin_rules(one, other, read_twice=read_twice)
 
 
 def _text_key(version_id: int, digest: bytes, url: str, reading: _Reading) -> bytes:

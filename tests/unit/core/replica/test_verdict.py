@@ -6,6 +6,7 @@ from math import log
 import pytest
 
 from crawld.core.replica.groups import connected_groups
+from crawld.core.replica.reasons import reasons
 from crawld.core.replica.verdict import (
     DECLARED_SHARE,
     WITHDRAWN_SHARE,
@@ -22,7 +23,6 @@ from crawld.core.replica.verdict import (
     may_be_replica,
     pages_to_probe,
     pointing_hosts,
-    reasons,
     shares_pages,
 )
 
@@ -240,6 +240,15 @@ def test_pages_that_only_the_two_have_must_agree():
     assert is_replica(replace(PAIR, rare=(10, 8)), whole, declared=True)
 
 
+def test_pages_that_only_the_two_have_agree_if_hardly_any_page_differs_any_more():
+    # The texts of pages at rest age: a name showed another site when they were read.
+    joined = replace(WWW, pages=(23, 23), common=23, compared=23, equal=3, rare=(22, 3), root=False)
+    for differing, declared in ((0, True), (2, True), (3, False)):
+        agreement = HostAgreement(23, 23 - differing, differing, True)
+        assert is_replica(joined, agreement, declared=False) is declared, differing
+    assert not is_replica(joined, HostAgreement(40, 20, 0, True), declared=False)  # some compared
+
+
 @pytest.mark.parametrize(("count", "declares"), [(2, False), (30, False), (34, True)])
 def test_most_pages_must_declare(count, declares):
     assert replace(PAIR, redirects=(count, 0)).declares(0) is declares
@@ -306,6 +315,14 @@ def test_reasons_in_words():
     assert reasons(few)[-1] == (
         "3 more shared paths with equal texts would show that one may copy the other"
     )
+    # What the comparison of their pages shows counts more than what was expected of it.
+    rooted = replace(few, root=False)
+    assert reasons(rooted, HostAgreement(9, 9, 0, True)) == [
+        "9 of 9 pages agree, compared one by one",
+        "same text on 3 of 4 shared paths",
+    ]
+    assert reasons(rooted, HostAgreement(9, 8, 1, False))[-1] == "the root pages differ"
+    assert reasons(rooted, HostAgreement(9, 8, 1))[-1] == "the root pages differ"
 
 
 def test_connected_groups():

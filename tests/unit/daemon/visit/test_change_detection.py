@@ -102,6 +102,31 @@ def test_an_edit_within_a_slow_pair_is_no_noise_and_later_ones_are_seen():
     assert compare(last, HTML, make_basis(new, rules=rules)).same
 
 
+@pytest.mark.parametrize(
+    ("noise", "at_once", "unproven"),
+    [("Viewed {} times", 0, [False, True]), ("Viewed {} times", 1, [False, False]),
+     ("Made at {}:00", 0, [False, False])],
+)  # fmt: skip
+def test_noise_is_unproven_until_a_page_is_read_twice_at_once(noise, at_once, unproven):
+    bodies = [page(TEXT, f"<p>{noise.format(10 + n)}</p>") for n in range(4)]
+    known = {}
+    for old, new in itertools.pairwise(bodies[: at_once + 1]):
+        known = learnt(compare(new, HTML, make_basis(old, pair=3, **known)))
+    found = []
+    for old, new in itertools.pairwise(bodies[at_once : at_once + 3]):
+        compared = compare(new, HTML, make_basis(old, **known))
+        known = learnt(compared)
+        found.append(compared.is_unproven)
+    assert found == unproven
+
+
+def learnt(compared):
+    return {
+        "rules": VolatileRules.from_bytes(compared.rules),
+        "template": VolatileRules.from_bytes(compared.template),
+    }
+
+
 def test_what_a_wiki_reports_is_a_change_whatever_the_rules_say():
     old, new = (page(TEXT, f"<p>Viewed {n} times</p>") for n in (10, 11))
     rules = VolatileRules.from_bytes(compare(new, HTML, make_basis(old, pair=True)).rules)
@@ -178,6 +203,17 @@ def test_the_first_pages_of_a_host_want_a_pair():
     ]
     assert chosen == [True] * 6 + [False] * 2
     assert not wants_pair(first, Template(), streak=0, confirm_pages=0)
+
+
+def test_noise_that_no_pair_has_shown_wants_one():
+    page = make_record(page_id=1, version_id=1, visit_count=2, change_streak=1)
+
+    def wants(made, confirm_pages=6, **more):
+        return wants_pair(page, Template(b"", made), streak=2, confirm_pages=confirm_pages, **more)
+
+    assert [wants(made, is_unproven=True) for made in (6, 11, 12)] == [True, True, False]
+    assert not wants(6)
+    assert not wants(0, confirm_pages=0, is_unproven=True)
 
 
 def test_pages_that_always_change_want_a_pair_ever_less_often():

@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from crawld.bench.replica_rounds.job_stand_ins import replicas_context
+from crawld.core.content.analysis import read_blocks
 from crawld.core.content.fingerprint import cleaned_digest, sketch
-from crawld.core.content.volatile import Cover, VolatileRule, VolatileRules
+from crawld.core.content.noise_learning import ReadingPair
+from crawld.core.content.volatile import NO_RULES, Cover, VolatileRule, VolatileRules
 from crawld.core.replica.agreement import PageVerdict
 from crawld.daemon.jobs.replicas.twin_texts import TwinTexts
 from crawld.store import visit
@@ -83,6 +85,29 @@ async def test_bodies_are_read_again_under_other_noise_rules(twins):
         await twins.database.write(volatile.put_of_host, 2, template)
         assert await twins.compare() == first
         assert twins.texts.bodies_read == reads
+
+
+@pytest.mark.parametrize(
+    ("evidence", "confirmations", "verdict"),
+    [
+        ({"at_once": 3}, 6, PageVerdict.AGREES),
+        ({"stayed": 1}, 6, PageVerdict.DIFFERS),
+        ({}, 6, PageVerdict.DIFFERS),
+        ({}, 0, PageVerdict.AGREES),  # no page was fetched twice
+        ({"stayed": 1, "repeats": 2}, 6, PageVerdict.AGREES),
+        ({"stayed": 1, "only_times": True}, 6, PageVerdict.AGREES),
+    ],
+)
+async def test_figures_that_stay_for_a_time_are_no_noise(twins, evidence, confirmations, verdict):
+    texts = [f"{TEXT}</p><p>It has {figure} degrees</p>" for figure in (3, 7)]
+    first, second = (read_blocks(text.encode(), "text/html") for text in texts)
+    learnt = ReadingPair.of(first, second).learn(NO_RULES, pair=1)
+    rules = [replace(rule, **{"at_once": 0} | evidence) for rule in learnt.rules]
+    template = Template(VolatileRules(tuple(rules)).to_bytes(), confirmations)
+    await twins.database.write(volatile.put_of_host, 2, template)
+    for page_id, text in zip(twins.page_ids, texts, strict=True):
+        await twins.show(page_id, text, NOW + 60.0, text=TEXT)
+    assert (await twins.compare()).comparison.verdict is verdict
 
 
 async def test_pages_with_one_text_around_different_players_differ(twins):
