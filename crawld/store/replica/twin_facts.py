@@ -44,10 +44,10 @@ class TwinFacts(NamedTuple):
 
     Attributes:
         then_id: version that the twin had when the page was visited; None: it had none, or none is
-            known to be its own.
+            known to be its own, or both have one body now.
         seen_at: time of the last visit of the twin that found a copy.
-        is_steady: see `core.replica.agreement.TwinTimes`.
-        lost_at: the same, by cleaned digests.
+        is_steady: see `core.replica.agreement.TwinTimes`; false if both have one body.
+        lost_at: the same, by cleaned digests; None if both have one body.
         stands_in: whether a replica answered for the twin's last copy, which then proves nothing.
         noise: noise rules of the page and of its host; the same of the twin.
         leads_to_copy: whether the page redirects to one at its path that rests under the twin.
@@ -174,23 +174,17 @@ def _shown(row: tuple[Any, ...]) -> ShownPage:
 
 def _facts(connection: apsw.Connection, page: ShownPage, twin: ShownPage) -> TwinFacts:
     stood_in = f"{STAND_IN_PREFIX}%"
-    at = page.last_visit_at
     last: Any = connection.execute(_LAST, (twin.page_id,)).fetchone()
     seen_at, detail = last or (twin.last_visit_at, None)
-    then: Any = connection.execute(_THEN, (twin.page_id, at)).fetchone()
-    if then and connection.execute(_STOOD_IN, (twin.page_id, then[1], stood_in)).get:
-        then = None
-    after = connection.execute(_FIRST_AFTER, (twin.page_id, at)).get
-    is_steady = bool(then) and after is not None
-    if is_steady and connection.execute(_CHANGED, (twin.page_id, at, after)).get:
-        is_steady = False
-    lost_at = None
-    if page.cleaned_digest is not None and page.cleaned_digest != twin.cleaned_digest:
-        lost_at = connection.execute(_LOST, (twin.page_id, page.cleaned_digest, stood_in)).get
+    then_id, is_steady, lost_at = None, False, None
+    if page.digest is None or page.digest != twin.digest:  # else nothing else decides
+        then_id, is_steady = _twin_then(connection, twin.page_id, page.last_visit_at)
+        if page.cleaned_digest is not None and page.cleaned_digest != twin.cleaned_digest:
+            lost_at = connection.execute(_LOST, (twin.page_id, page.cleaned_digest, stood_in)).get
     return TwinFacts(
         page,
         twin,
-        then_id=then[0] if then else None,
+        then_id=then_id,
         seen_at=seen_at,
         is_steady=is_steady,
         lost_at=lost_at,
@@ -201,6 +195,18 @@ def _facts(connection: apsw.Connection, page: ShownPage, twin: ShownPage) -> Twi
         ),
         leads_to_copy=_leads_to_copy(connection, page, twin),
     )
+
+
+def _twin_then(connection: apsw.Connection, twin_id: int, at: float) -> tuple[int | None, bool]:
+    """Return the version that a twin had at a time, and whether it had one text around it."""
+    then: Any = connection.execute(_THEN, (twin_id, at)).fetchone()
+    if then and connection.execute(_STOOD_IN, (twin_id, then[1], f"{STAND_IN_PREFIX}%")).get:
+        then = None
+    after = connection.execute(_FIRST_AFTER, (twin_id, at)).get
+    is_steady = bool(then) and after is not None
+    if is_steady and connection.execute(_CHANGED, (twin_id, at, after)).get:
+        is_steady = False
+    return then[0] if then else None, is_steady
 
 
 def _leads_to_copy(connection: apsw.Connection, page: ShownPage, twin: ShownPage) -> bool:
