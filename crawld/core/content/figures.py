@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from math import inf
 from struct import Struct
 from typing import Final, NamedTuple
@@ -26,8 +27,8 @@ from crawld.core.content.volatile import (
     Cover,
     VolatileRule,
     VolatileRules,
-    mask,
     number_runs,
+    wording_hash,
 )
 
 MOST_BLOCKS, MOST_CHARACTERS = 8, 2_048
@@ -71,11 +72,17 @@ _NO_RANGE: Final = NumberChange((-inf, inf), False)
 
 def number_change(before: Sequence[str], after: Sequence[str]) -> NumberChange:
     """Return how some blocks differ, in linear time."""
-    differing = [(old, new) for old, new in zip(before, after, strict=False) if old != new]
-    if len(before) != len(after) or len(differing) > MOST_BLOCKS:
+    differing = [pair for pair in zip(before, after, strict=False) if pair[0] != pair[1]]
+    is_short = all(max(map(len, pair)) <= MOST_CHARACTERS for pair in differing)
+    if len(before) != len(after) or len(differing) > MOST_BLOCKS or not is_short:
         return _NO_RANGE
+    return _change_of(tuple(differing))
+
+
+@lru_cache(maxsize=64)  # several rules of a page and of its host cover the same blocks
+def _change_of(differing: tuple[tuple[str, str], ...]) -> NumberChange:
     for old, new in differing:
-        if max(len(old), len(new)) > MOST_CHARACTERS or mask(old) != mask(new):
+        if wording_hash(old) != wording_hash(new):
             return _NO_RANGE
         for one, other in zip(number_runs(old), number_runs(new), strict=False):
             if one == other or (_TIME.search(one) and _TIME.search(other)):

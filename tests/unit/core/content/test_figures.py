@@ -31,9 +31,9 @@ NO_RANGE = (-inf, inf)
     ],
 )
 def test_what_differs(old, new, numbers, only_times):
-    change = number_change(["same", old], ["same", new])
+    change = number_change(("same", old), ("same", new))
     assert (change.numbers, change.only_times) == (numbers, only_times)
-    assert number_change([old], [new, new]).numbers == NO_RANGE
+    assert number_change((old,), (new, new)).numbers == NO_RANGE
 
 
 class Host:
