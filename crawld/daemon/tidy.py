@@ -27,8 +27,8 @@ Without it the heaps of all threads grow for hours, as the free blocks between u
 and less of what comes.
 """
 
-QUIET_HOURS_S: Final = 3600.0
-"""How often quiet hours are recomputed: summer time begins and ends on the hour."""
+TIMES_S: Final = 3600.0
+"""How often it is looked what the time changes: summer time and months begin on the hour."""
 
 
 async def tidy(
@@ -40,7 +40,7 @@ async def tidy(
     clock: Clock,
 ) -> None:
     """Tidy up until cancelled."""
-    hour, shrunk_at = clock.now() // QUIET_HOURS_S, trio.current_time()
+    hour, shrunk_at = clock.now() // TIMES_S, trio.current_time()
     trimmed_at, copies = shrunk_at, database.changes("version")
     while True:
         await trio.sleep(TIDY_S)
@@ -53,6 +53,6 @@ async def tidy(
             if new >= TRIM_COPIES or trio.current_time() >= trimmed_at + TRIM_S:
                 trimmed_at, copies = trio.current_time(), copies + new
                 await workers.run(return_heap_memory)
-        if clock.now() // QUIET_HOURS_S != hour:
-            hour = clock.now() // QUIET_HOURS_S
-            await sites.update_quiet_hours()
+        if clock.now() // TIMES_S != hour:
+            hour = clock.now() // TIMES_S
+            await sites.update_times()

@@ -127,8 +127,23 @@ async def test_a_site_over_its_monthly_quota_waits_for_the_next_month(serve, dae
     assert running.crawl.wanted_at(running.state.hosts["a.test"].slot) is None
     # The crawl goes on in the next month.
     wall.shift_s += 32 * DAY_S
-    await running.site_registry.update_quiet_hours()
+    await running.site_registry.update_times()
     await until(lambda: len(web.targets()) > requests, what="the next month")
+
+
+async def test_a_day_judges_urls_anew_and_an_hour_none(serve, daemon, wall):
+    web = await serve(make_site(pages=4))
+    running = await daemon(web.url())
+    judged = running.state.admission._recent
+    wall.shift_s += DAY_S - running.clock.now() % DAY_S - 60.0
+    await running.site_registry.update_times()
+    before = running.state.admission._recent
+    wall.shift_s += 30.0
+    await running.site_registry.update_times()
+    assert running.state.admission._recent is before
+    wall.shift_s += 60.0
+    await running.site_registry.update_times()
+    assert running.state.admission._recent not in (judged, before)
 
 
 async def test_every_received_byte_counts_towards_the_quota(serve, mirror, proxy):

@@ -7,6 +7,7 @@ removed site keeps its pages and versions, but they are no longer visited.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 import structlog
 
@@ -27,6 +28,8 @@ from crawld.store.frontier import site as site_rows
 from crawld.workers import THREADS, Workers
 
 log = structlog.get_logger(__name__)
+
+DAY_S: Final = 86_400.0
 
 SEED_BATCH = 500
 """Seeds added in one write."""
@@ -59,6 +62,7 @@ class SiteRegistry:
         self._workers = workers
         self._database = database
         self._clock = clock
+        self._day = clock.now() // DAY_S
         self._source = source
         self._plugins = plugins or no_plugins()
 
@@ -104,11 +108,22 @@ class SiteRegistry:
             )
         await self._state.set_sites(active)
 
-    async def update_quiet_hours(self) -> None:
-        """Recompute quiet hours: the offset of local time from UTC may have changed."""
-        now = self._clock.now()
-        sites = self._state.sites.values()
-        await self._state.set_sites([site.with_rules(self.config, now) for site in sites])
+    async def update_times(self) -> None:
+        """Recompute what the time alone changes: quiet hours with summer time, quotas of a month.
+
+        Sites are replaced only then: every URL that is named again would be judged anew. This is
+        done once a day, as limits of pages and of dates in URLs may permit what they refused.
+        """
+        now, state, active = self._clock.now(), self._state, self._state.active
+        if now // DAY_S != self._day:
+            self._day = now // DAY_S
+            state.admission.forget()
+        state.traffic.start_month(now)
+        state.update_active()
+        sites = [site.with_rules(self.config, now) for site in state.sites.values()]
+        are_same = all(site.rules == state.sites[site.site_id].rules for site in sites)
+        if not (are_same and state.active == active):
+            await state.set_sites(sites)
 
     async def _seed_origins(self, definition: SiteConfig) -> set[str]:
         origins = self._origins.get(definition.name)
