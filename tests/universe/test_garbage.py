@@ -3,9 +3,6 @@
 import gc
 from collections import Counter
 
-import pytest
-
-from crawld.daemon import process
 from crawld.universe.draw import steady_plan
 from crawld.universe.run_universe import run_universe
 
@@ -24,6 +21,7 @@ class Garbage:
         at_s = float(line.split(" ", 1)[0])
         if at_s >= FROM_S and not self._has_begun:
             self._has_begun = True
+            assert not gc.isenabled()
             gc.collect()
         if at_s >= UNTIL_S and self.found is None:
             gc.set_debug(gc.DEBUG_SAVEALL)
@@ -34,15 +32,6 @@ class Garbage:
             self.kept = Counter(type(each).__name__ for each in gc.get_objects())
 
 
-@pytest.fixture
-def _collects_nothing(monkeypatch):
-    monkeypatch.setattr(process, "COLLECTOR_THRESHOLDS", (1_000_000_000, 2, 2))
-    thresholds = gc.get_threshold()
-    yield
-    gc.set_threshold(*thresholds)
-
-
-@pytest.mark.usefixtures("_collects_nothing")
 def test_a_mirror_of_one_host_leaves_no_garbage_and_keeps_no_pages_to_compare(tmp_path):
     garbage = Garbage()
     plan = steady_plan(1, UNTIL_S / 86_400.0 + 0.01, sites=1, pages=12, host_delay_s=300.0)
