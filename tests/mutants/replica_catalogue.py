@@ -60,8 +60,8 @@ REPLICA_MUTANTS = (
     Mutant(
         "numbers that differ at once are noise in any two ranges",
         "crawld/core/content/figures.py",
-        "if rule.key in apart or is_figure(",
-        "if is_figure(",
+        "rule.key in apart or is_figure(",
+        "is_figure(",
         ("tests/unit/core/content/test_figures.py",),
     ),
     Mutant(
@@ -69,6 +69,13 @@ REPLICA_MUTANTS = (
         "crawld/core/content/figures.py",
         "    places = {place for cover, place, _, _ in content if cover != Cover.SLOT}\n",
         "    places: set[int] = set()\n",
+        ("tests/unit/core/content/test_figures.py",),
+    ),
+    Mutant(
+        "numbers that all pages of a host show alike are noise in one range only",
+        "crawld/core/content/figures.py",
+        "        if rule.repeats < STAMP_REPEATS\n        and (",
+        "        if (",
         ("tests/unit/core/content/test_figures.py",),
     ),
     Mutant(

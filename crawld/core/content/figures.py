@@ -8,6 +8,7 @@ temperatures. The readings of each host tell them apart:
   page, and is no time or date. Two copies of a page would show the same one, so that it counts.
 - What differs at once is noise, unless its range on one host lies outside of that on the other, as
   the live rates of two exchanges do. Numbers that only rise are counters, whatever their range.
+- What all pages of a host show alike is a stamp, and noise: of the host, and not of the page.
 
 Not to be told apart: counters that a cache keeps for longer than a host delay (figures here), live
 figures with one range on both hosts, numbers that only rise and are content, such as votes, and
@@ -121,7 +122,8 @@ def twin_rules(one: TwinNoise, other: TwinNoise, *, read_twice: bool) -> Volatil
     content = {
         rule.key
         for rule in joined.rules
-        if rule.key in apart or is_figure(rule, read_twice=read_twice)
+        if rule.repeats < STAMP_REPEATS
+        and (rule.key in apart or is_figure(rule, read_twice=read_twice))
     }
     # What covers a whole place would cover a figure in it, too.
     places = {place for cover, place, _, _ in content if cover != Cover.SLOT}
@@ -136,9 +138,9 @@ def twin_rules(one: TwinNoise, other: TwinNoise, *, read_twice: bool) -> Volatil
 
 
 def is_figure(rule: VolatileRule, *, read_twice: bool) -> bool:
-    """Whether what a rule covers changes from time to time, but not at once, on each page apart."""
+    """Whether what a rule covers changes from time to time, but not at once."""
     stays = rule.stayed > rule.at_once or (read_twice and not rule.at_once)
-    return stays and not rule.only_times and rule.repeats < STAMP_REPEATS
+    return stays and not rule.only_times
 
 
 def lacks_pair(rule: VolatileRule) -> bool:

@@ -155,6 +155,13 @@ def test_figures_that_differ_at_once_are_noise_in_one_range_only():
     assert agree(Host(online("one")), Host(online("other")))
 
 
+def test_a_number_that_all_pages_show_alike_is_a_stamp_in_any_range():
+    def readers(host, low):
+        return lambda page, day: f"{drawn(low, 2 * low, host, day):.0f} users are here"
+
+    assert agree(Host(readers("one", 2)), Host(readers("other", 50)))
+
+
 def test_ranges_of_hosts_count_at_once_and_those_of_pages_from_some_differences_on():
     early = [Host(rates(*hall), days=1) for hall in (("zurich", 1.0), ("london", 2.0))]
     assert not agree(*early)
