@@ -6,7 +6,7 @@ missing most of the time; over many runs `tests/bugs/campaign.py` holds the shar
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Final
 
@@ -43,6 +43,8 @@ class FreshnessAudit:
         self._judged = {
             host.name: host for host in plan.hosts if not plan.steps and _is_plain(host)
         }
+        seeds = Counter(host.site_seed for host in plan.hosts)
+        self._replicas = {host.name for host in plan.hosts if seeds[host.site_seed] > 1}
         # The newest copies of each page, oldest first: when each was served, and its revision.
         self._held: defaultdict[str, defaultdict[int, list[tuple[float, int]]]]
         self._held = defaultdict(lambda: defaultdict(list))
@@ -76,14 +78,16 @@ class FreshnessAudit:
             if (revisions := [revision for since_s, revision in copies if since_s <= at_s])
         }
 
-    def told(self, host: str, at: float, low: float, high: float) -> None:
-        """Note the interval that the daemon states for the site of a host at a Unix time.
+    def told(self, host: str, at: float, low: float, high: float, copies: int) -> None:
+        """Note the interval that the daemon states for copies of a host at a Unix time.
 
-        A statement of a time is judged by the copies of that time, and once.
+        A statement of a time is judged by the copies of that time, and once. Copies at rest are
+        not among them, since those of their twins are shown; which ones rest is not known here.
         """
         at_s = at - START_AT
         held = {} if at <= self._told_at[host] else self.held_at(host, at_s)
-        if not held:
+        some_rest = host in self._replicas and copies < len(held)
+        if not held or some_rest:
             return
         self._told_at[host] = at
         truth = self._hosts[host]

@@ -338,8 +338,8 @@ class Lives:
             await life.freshness()  # the answer is an old one, and asks for a new one
             await trio.sleep(KEPT_EVERY_S)
             for site, stated in await life.freshness():
-                told = stated.now
-                self.auditor.freshness.told(names[site], stated.at, told.low, told.high)
+                audit, interval = self.auditor.freshness, (stated.now.low, stated.now.high)
+                audit.told(names[site], stated.at, *interval, stated.copies)
 
     # --- files -------------------------------------------------------------------------------
 

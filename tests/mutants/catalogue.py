@@ -395,6 +395,13 @@ MUTANTS = (
         _NOW_TESTS,
     ),
     Mutant(
+        "old reports outweigh the models",
+        "crawld/core/revisit/freshness_now.py",
+        "            is_modelled = rng.random(DRAWS) < spans_s[0] / max(sum(spans_s), 1e-9)\n",
+        "            is_modelled = rng.random(DRAWS) < 0.0 * spans_s[0]\n",
+        _NOW_TESTS,
+    ),
+    Mutant(
         "copies that differ vary together as copies alike",
         "crawld/core/revisit/freshness_now.py",
         "/ alike if alike > 0.0 else 1.0",

@@ -46,7 +46,7 @@ def test_the_truth_is_the_share_of_copies_without_a_later_change(low, high, cove
     case = audit()
     case.served("a.test", 1, 0, 1.0)
     case.served("a.test", 3, 0, 2.0)
-    case.told("a.test", START_AT + 4_000.0, low, high)
+    case.told("a.test", START_AT + 4_000.0, low, high, 2)
     assert (case.claims, case.covered) == (1, covered)
     assert case.as_json()["mean_width"] == pytest.approx(high - low)
 
@@ -56,9 +56,9 @@ def test_an_answer_that_was_set_aside_is_no_copy():
     case.served("a.test", 1, 0, 1.0)
     case.served("a.test", 1, 1, 3_700.0)
     case.set_aside("a.test", "/1")
-    case.told("a.test", START_AT + 4_000.0, 0.0, 0.1)  # the copy is that before
+    case.told("a.test", START_AT + 4_000.0, 0.0, 0.1, 2)  # the copy is that before
     case.set_aside("a.test", "/1")
-    case.told("a.test", START_AT + 5_000.0, 0.0, 0.1)  # there is none
+    case.told("a.test", START_AT + 5_000.0, 0.0, 0.1, 2)  # there is none
     assert (case.claims, case.covered) == (1, 1)
 
 
@@ -68,9 +68,9 @@ def test_a_statement_is_judged_once_by_the_copies_of_its_time():
     case.served("a.test", 1, 1, 4_500.0)
     case.served("a.test", 3, 0, 4_600.0)
     for _ in range(2):
-        case.told("a.test", START_AT + 4_000.0, 0.0, 0.1)
+        case.told("a.test", START_AT + 4_000.0, 0.0, 0.1, 2)
     assert (case.claims, case.covered) == (1, 1)
-    case.told("a.test", START_AT + 5_000.0, 1.0, 1.0)
+    case.told("a.test", START_AT + 5_000.0, 1.0, 1.0, 2)
     assert (case.claims, case.covered) == (2, 2)
 
 
@@ -85,14 +85,28 @@ def test_a_statement_is_judged_once_by_the_copies_of_its_time():
 def test_nothing_is_held_against_a_daemon_that_is_deceived(host):
     case = audit(host)
     case.served("a.test", 1, 0, 1.0)
-    case.told("a.test", START_AT + 4_000.0, 1.0, 1.0)
+    case.told("a.test", START_AT + 4_000.0, 1.0, 1.0, 2)
     assert case.claims == 0
+
+
+def test_copies_at_rest_are_not_among_those_that_are_counted():
+    """A page of a replica that rests is shown by the copy of its twin."""
+    copy = replace(HOST, name="b.test")
+    plan = UniversePlan(1, 1.0, 10.0, (HOST, copy), ())
+    case = FreshnessAudit(plan, Findings(EventLog()), {"a.test": Truth(), "b.test": Truth()})
+    for host in ("a.test", "b.test"):
+        case.served(host, 1, 0, 1.0)
+        case.served(host, 3, 0, 2.0)
+        case.told(host, START_AT + 4_000.0, 1.0, 1.0, 1)
+    assert case.claims == 0
+    case.told("b.test", START_AT + 4_001.0, 0.5, 0.5, 2)
+    assert (case.claims, case.covered) == (1, 1)
 
 
 def test_times_of_a_clock_that_jumps_have_no_meaning():
     case = audit(steps=(ClockStep(5.0, 2.0),))
     case.served("a.test", 1, 0, 1.0)
-    case.told("a.test", START_AT + 4_000.0, 1.0, 1.0)
+    case.told("a.test", START_AT + 4_000.0, 1.0, 1.0, 2)
     assert case.claims == 0
 
 

@@ -335,20 +335,29 @@ class _Draws:
         site, rng = self._site, self._rng
         if math.isinf(site.unreported_s) or not len(site.quiet):
             return np.zeros(DRAWS)
-        # The models tell which pages change, the reports how many do at present.
-        rate = float(self._quiet.rate.sum())
+        factor = between_factors(FACTORS, self._factor, self._part)
         if site.arrivals.is_known:
-            # Copies that wait for a template's edit are edited as often, and stale already.
-            fresh = len(site.quiet) / (len(site.quiet) + site.fan_out.copies)
-            factor = self._report_rate() * site.part * fresh / max(rate, 1e-300)
-            # A copy becomes stale once between two reports or visits, however often its page
-            # changes: the more copies do, the less is known of the changes behind it.
-            factor *= _hidden(self._quiet, factor, site.arrivals.span_s) ** rng.random(DRAWS)
-        else:
-            factor = between_factors(FACTORS, self._factor, self._part)
+            # The older the reports are, the more the models say, which visits since then correct.
+            spans_s = site.unreported_s, site.arrivals.long_s
+            is_modelled = rng.random(DRAWS) < spans_s[0] / max(sum(spans_s), 1e-9)
+            factor = np.where(is_modelled, factor, self._factor_of_reports())
         expected = _interpolated(self._quiet, factor)
         stale = self._among_fresh(np.minimum(rng.poisson(expected), self._left), self.fan_out)
         return stale + self._among_fresh(self._unreported_templates(), self.fan_out + stale)
+
+    def _factor_of_reports(self) -> Floats:
+        """Return how often copies become stale by the reports, in multiples of the models' rates.
+
+        The models tell which pages change, the reports how many do at present.
+        """
+        site, quiet = self._site, self._quiet
+        # Copies that wait for a template's edit are edited as often, and stale already.
+        fresh = len(site.quiet) / (len(site.quiet) + site.fan_out.copies)
+        factor = self._report_rate() * site.part * fresh / max(float(quiet.rate.sum()), 1e-300)
+        # A copy becomes stale once between two reports or visits, however often its page
+        # changes: the more copies do, the less is known of the changes behind it.
+        hidden = _hidden(quiet, factor, site.arrivals.span_s) ** self._rng.random(DRAWS)
+        return np.asarray(factor * hidden)
 
     def _report_rate(self) -> Floats:
         """Return the rate of reports, 1/s, in the time that is not reported yet.

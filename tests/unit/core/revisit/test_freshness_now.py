@@ -406,3 +406,19 @@ def test_a_burst_does_not_last_for_a_long_time_without_reports():
     )
     assert at_once > 5.0
     assert later < 60.0 * at_once  # of 600 times as long
+
+
+def test_the_models_count_where_reports_are_old():
+    """A source that was read for ten minutes, then not for hours, says little of the present."""
+    lively = quiet(12, rate=40.0 / 86_400.0, changes=20.0, covered_s=0.0, open_s=2_000.0)
+    silent = Arrivals()
+    silent.add(0.0, 600.0)
+    given = {"copies": 12, "quiet": lively, "unreported_s": 10_000.0}
+    modelled = estimate_freshness(site(**given))
+    says = estimate_freshness(site(**given, arrivals=silent))
+    assert says.low < modelled.freshness < says.freshness
+    # After a day of reports, those of the last minute are worth more than the models.
+    silent.add(0.0, 86_400.0)
+    just_now = quiet(12, rate=40.0 / 86_400.0, changes=20.0, covered_s=0.0, open_s=60.0)
+    says = estimate_freshness(site(copies=12, quiet=just_now, unreported_s=60.0, arrivals=silent))
+    assert says.freshness > 0.99
