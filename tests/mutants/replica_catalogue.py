@@ -51,6 +51,13 @@ REPLICA_MUTANTS = (
         ),
     ),
     Mutant(
+        "a page agrees if its twin has just lost its text, whatever it embedded",
+        "crawld/daemon/jobs/replicas/twin_texts.py",
+        "                times = times if own == lost else replace(times, lost_at=None)\n",
+        "                times = times if own == lost else times\n",
+        ("tests/unit/daemon/jobs/replicas/test_twin_texts.py",),
+    ),
+    Mutant(
         "times and dates are figures",
         "crawld/core/content/figures.py",
         "            if one == other or (_TIME.search(one) and _TIME.search(other)):\n",

@@ -48,6 +48,7 @@ class TwinFacts(NamedTuple):
         seen_at: time of the last visit of the twin that found a copy.
         is_steady: see `core.replica.agreement.TwinTimes`; false if both have one body.
         lost_at: the same, by cleaned digests; None if both have one body.
+        lost_id: version that the twin had before it lost the text; None: it is not kept.
         stands_in: whether a replica answered for the twin's last copy, which then proves nothing.
         noise: noise rules of the page and of its host; the same of the twin.
         leads_to_copy: whether the page redirects to one at its path that rests under the twin.
@@ -62,6 +63,7 @@ class TwinFacts(NamedTuple):
     stands_in: bool
     noise: tuple[tuple[bytes, Template], tuple[bytes, Template]]
     leads_to_copy: bool = False
+    lost_id: int | None = None
 
 
 AT_ONCE: Final = 50
@@ -86,6 +88,11 @@ ORDER BY visited_at DESC, visit_id DESC LIMIT 1
 
 _THEN: Final = """
 SELECT version_id, visited_at FROM version WHERE page_id = ? AND visited_at <= ?
+ORDER BY visited_at DESC, version_id DESC LIMIT 1
+"""
+
+_BEFORE: Final = """
+SELECT version_id FROM version WHERE page_id = ? AND visited_at < ?
 ORDER BY visited_at DESC, version_id DESC LIMIT 1
 """
 
@@ -176,11 +183,13 @@ def _facts(connection: apsw.Connection, page: ShownPage, twin: ShownPage) -> Twi
     stood_in = f"{STAND_IN_PREFIX}%"
     last: Any = connection.execute(_LAST, (twin.page_id,)).fetchone()
     seen_at, detail = last or (twin.last_visit_at, None)
-    then_id, is_steady, lost_at = None, False, None
+    then_id = lost_id = lost_at = None
+    is_steady = False
     if page.digest is None or page.digest != twin.digest:  # else nothing else decides
         then_id, is_steady = _twin_then(connection, twin.page_id, page.last_visit_at)
         if page.cleaned_digest is not None and page.cleaned_digest != twin.cleaned_digest:
             lost_at = connection.execute(_LOST, (twin.page_id, page.cleaned_digest, stood_in)).get
+            lost_id = lost_at and connection.execute(_BEFORE, (twin.page_id, lost_at)).get
     return TwinFacts(
         page,
         twin,
@@ -194,6 +203,7 @@ def _facts(connection: apsw.Connection, page: ShownPage, twin: ShownPage) -> Twi
             volatile.noise_of(connection, twin.page_id),
         ),
         leads_to_copy=_leads_to_copy(connection, page, twin),
+        lost_id=lost_id,
     )
 
 

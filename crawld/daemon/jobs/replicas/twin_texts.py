@@ -11,6 +11,7 @@ twin have changed.
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -125,6 +126,10 @@ class TwinTexts(BackgroundWork):
                 if version_id is None or equal:
                     continue
                 equal = own == await self._digests_of(twin, version_id, reading)
+            if not equal and facts.lost_at is not None:
+                # The visits know texts only: what the twin has lost may have been another price.
+                lost = facts.lost_id and await self._digests_of(twin, facts.lost_id, reading)
+                times = times if own == lost else replace(times, lost_at=None)
             comparison = compare_twins(times, equal=equal)
         if comparison.verdict is PageVerdict.AGREES and own is None:
             comparison = _NO_TEXT  # an empty page, or one that is too large, proves nothing

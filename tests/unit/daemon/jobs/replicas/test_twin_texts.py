@@ -119,6 +119,22 @@ async def test_pages_with_one_text_around_different_players_differ(twins):
     assert found.digest is not None
 
 
+@pytest.mark.parametrize(
+    ("prices", "verdict"), [((5, 5), PageVerdict.AGREES), ((5, 7), PageVerdict.UNKNOWN)]
+)
+async def test_a_page_whose_text_the_twin_has_just_lost_agreed_with_all_of_it(
+    twins, prices, verdict
+):
+    kept, copy = twins.page_ids
+    for price, page_id in zip(prices, twins.page_ids, strict=True):
+        shop = f"{TEXT}<input type=hidden name=price value={price}>"
+        await twins.show(page_id, shop, NOW + 60.0, text=TEXT)
+    await twins.show(kept, TEXT + " more", NOW + 100.0)
+    shop = f"{TEXT}<input type=hidden name=price value={prices[1]}>"
+    await twins.show(copy, shop, NOW + 130.0, text=TEXT)
+    assert (await twins.compare()).comparison.verdict is verdict
+
+
 async def test_the_text_of_a_wall_is_one_whatever_it_embeds(twins):
     """It is counted on all paths of its host."""
     first = await twins.compare()
