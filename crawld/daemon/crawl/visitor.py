@@ -165,6 +165,8 @@ class Visitor:
         if pending is not None:
             # The parsed page is released by now: while the disk is slow many visits wait here.
             await self._recorder.put(pending)
+            if self._state.settings.once:
+                await self._state.kept_texts.wait_for_room()
 
     async def _visit(self, task: PageTask, responder: Responder) -> PendingVisit | None:
         site = task.site

@@ -71,9 +71,12 @@ class SearchIndexJob(BackgroundWork):
 
     async def follow(self) -> None:
         """Index whole slices of copies while their texts are kept, until cancelled."""
+        texts = self._state.kept_texts
         while True:
             await trio.sleep(LOOK_S)
-            while self._database.look_up(search_index.count_pending) >= SLICE_COPIES:
+            while self._database.look_up(search_index.count_pending) >= (
+                1 if texts.is_full else SLICE_COPIES
+            ):
                 if not await self._index_slice(MOST_COPIES):
                     break
 

@@ -1,7 +1,8 @@
 """Texts that visits have cut out of new copies: the search need not read these copies again.
 
 A text waits for the next run of the `search` job, a minute at most. One that finds no room is read
-from the file then.
+from the file then. In a one-off mirror visits wait until there is room: to read a copy again takes
+as long as its visit, and the job would fall behind more and more.
 """
 
 from __future__ import annotations
@@ -9,8 +10,16 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
+import trio
+
 KEPT_BYTES: Final = 8 * 2**20
 """Memory of all texts; an article has 22 KB."""
+
+OVERDRAFT: Final = 2
+"""Times this memory that the texts of turns under way may take."""
+
+ROOM_S: Final = 2.0
+"""Longest wait for room: the text of a copy that was never stored must not stop a mirror."""
 
 
 class KeptTexts:
@@ -20,13 +29,19 @@ class KeptTexts:
         self._most_bytes = most_bytes
         self._texts: OrderedDict[bytes, str] = OrderedDict()
         self._bytes = 0
+        self._room = trio.Event()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether visits that can wait should."""
+        return self._bytes > self._most_bytes
 
     def keep(self, digest: bytes, text: str) -> None:
         """Keep the searchable text of a copy."""
         self.take(digest)
         self._texts[digest] = text
         self._bytes += text.__sizeof__()
-        while self._bytes > self._most_bytes:
+        while self._bytes > OVERDRAFT * self._most_bytes:
             self.take(next(iter(self._texts)))
 
     def take(self, digest: bytes) -> str | None:
@@ -34,4 +49,13 @@ class KeptTexts:
         text = self._texts.pop(digest, None)
         if text is not None:
             self._bytes -= text.__sizeof__()
+            if not self.is_full:
+                self._room.set()
         return text
+
+    async def wait_for_room(self) -> None:
+        """Return when there is room, or after `ROOM_S`."""
+        if self.is_full:
+            self._room = trio.Event() if self._room.is_set() else self._room
+            with trio.move_on_after(ROOM_S):
+                await self._room.wait()

@@ -89,3 +89,18 @@ async def test_a_one_off_mirror_analyses_and_indexes_its_copies_as_it_visits_the
         assert len(found) == 20
         assert search_index.count_pending(connection) < 20
         assert not read
+
+
+async def test_a_one_off_mirror_waits_for_its_index_rather_than_reading_copies_again(
+    serve, mirror, wall, monkeypatch
+):
+    read, init = [], KeptTexts.__init__
+    monkeypatch.setattr(KeptTexts, "__init__", lambda texts: init(texts, most_bytes=4_000))
+    monkeypatch.setattr(search_job, "LOOK_S", 0.001)
+    monkeypatch.setattr(search_index, "read_content", lambda *of: read.append(of))
+    web = await serve(make_site(), clock=wall)
+    await mirror.run(web.url())
+    with closing(open_connection(mirror.db)) as connection:
+        # All but the last: two texts fit in the room, and as many beside it.
+        assert search_index.count_pending(connection) <= 4
+    assert not read

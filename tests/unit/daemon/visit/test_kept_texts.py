@@ -1,6 +1,9 @@
 """Texts that wait for the search take no more than their memory."""
 
-from crawld.daemon.visit.kept_texts import KeptTexts
+import trio
+import trio.testing
+
+from crawld.daemon.visit.kept_texts import OVERDRAFT, ROOM_S, KeptTexts
 
 
 def test_a_text_is_taken_once():
@@ -13,9 +16,33 @@ def test_a_text_is_taken_once():
 
 def test_the_oldest_make_room_and_one_too_large_is_not_kept():
     text = "x" * 1_000
-    texts = KeptTexts(3 * text.__sizeof__())
+    texts = KeptTexts(3 * text.__sizeof__() // OVERDRAFT + 1)
     for key in (b"a", b"b", b"a", b"c", b"d"):
         texts.keep(key, text)
     assert [texts.take(key) is not None for key in (b"a", b"b", b"c", b"d")] == [1, 0, 1, 1]
     texts.keep(b"e", "x" * 10_000)
     assert texts.take(b"e") is None
+
+
+async def test_a_full_store_of_texts_makes_visits_wait_until_one_is_taken(autojump_clock):
+    texts = KeptTexts("x".__sizeof__())
+    await texts.wait_for_room()
+    texts.keep(b"a", "x")
+    texts.keep(b"b", "x")
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(texts.wait_for_room)
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(nursery.child_tasks) == 3
+        assert texts.take(b"a") == "x"
+        began_at = trio.current_time()
+    assert trio.current_time() == began_at
+
+
+async def test_no_visit_waits_long_for_texts_that_nobody_takes(autojump_clock):
+    texts = KeptTexts("x".__sizeof__())
+    texts.keep(b"a", "x")
+    texts.keep(b"b", "x")
+    began_at = trio.current_time()
+    await texts.wait_for_room()
+    assert trio.current_time() == began_at + ROOM_S
