@@ -6,6 +6,7 @@ Unix times. Only this module converts between them.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,8 +43,15 @@ class Clock:
         return trio.current_time()
 
     def to_wall(self, at: float) -> float:
-        """Return the Unix time of a recent time on trio's clock."""
-        return self.wall() - (trio.current_time() - at)
+        """Return the Unix time of a recent time on trio's clock.
+
+        What is still to come is later than now, however near: Unix times are doubles, a quarter of
+        a microsecond apart, and what waits until one that is rounded down is due at once.
+        """
+        now, ahead_s = self.wall(), at - trio.current_time()
+        return (
+            now + ahead_s if ahead_s <= 0.0 else max(now + ahead_s, math.nextafter(now, math.inf))
+        )
 
     def to_monotonic(self, at: float) -> float:
         """Return the time on trio's clock when the wall clock should read `at`."""
