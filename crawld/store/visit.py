@@ -223,7 +223,7 @@ def record_in_parts(connection: apsw.Connection, visit: VisitRecord) -> InParts[
     moved = state != visit.state and not is_requisite
     _count(connection, visit, site_id, host_id, PageState(state) if moved else visit.state)
     known = Known({host: host_id}, tombstones=bool(old[7]))
-    new_pages = yield from _store_requisites(connection, visit, known)
+    new_pages = yield from _store_requisites(connection, visit, known, before)
     caps = visit.caps if visit.redirect_url is None else visit.caps.with_rows()
     found = yield from frontier.discover_in_parts(connection, visit.discoveries, caps, known)
     new_pages += found.new
@@ -294,14 +294,18 @@ class _Before(NamedTuple):
     version_id: int | None
     absent: str | None
 
+    @property
+    def had_copy(self) -> bool:
+        """Whether the page was ever stored; an imported copy counts as no change."""
+        return self.change_count > 0 or self.version_id is not None
+
 
 def _store_event(
     connection: apsw.Connection, visit: VisitRecord, before: _Before, version_id: int | None
 ) -> None:
     kind = event_kind(
         visit.outcome,
-        # An imported copy counts as no change.
-        had_copy=before.change_count > 0 or before.version_id is not None,
+        had_copy=before.had_copy,
         absent=EventKind(before.absent) if before.absent else None,
         retired=visit.state is PageState.GONE,
     )
@@ -345,9 +349,9 @@ def _count(
 
 
 def _store_requisites(
-    connection: apsw.Connection, visit: VisitRecord, known: Known
+    connection: apsw.Connection, visit: VisitRecord, known: Known, before: _Before
 ) -> InParts[list[NewPage]]:
-    if visit.requisites is None:
+    if visit.requisites is None or not (visit.requisites or before.had_copy):
         return []
     found = yield from frontier.discover_in_parts(connection, visit.requisites, visit.caps, known)
     requisite.put(connection, visit.page_id, found.known_ids)

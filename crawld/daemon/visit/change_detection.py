@@ -28,7 +28,7 @@ import trio
 from crawld.core.content.analysis import analyse
 from crawld.core.content.documents import PDF
 from crawld.core.content.media import sniff
-from crawld.core.content.volatile import VolatileRules
+from crawld.core.content.volatile import NO_RULES, VolatileRules
 from crawld.core.page import Outcome
 from crawld.daemon.analyser import Analyser, weight_of
 from crawld.daemon.frontier.site import ActiveSite
@@ -233,6 +233,8 @@ class ChangeDetector:
             return None
 
     def _rules(self, page: PageRecord) -> VolatileRules:
+        if page.version_id is None and page.last_visit_at is None:
+            return NO_RULES
         return rules_before(page, self._database.look_up(volatile.of_page, page.page_id))
 
     def template(self, host_id: int) -> Template:

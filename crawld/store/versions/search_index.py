@@ -12,6 +12,7 @@ words in it until segments are merged; `rebuild` starts over.
 
 from __future__ import annotations
 
+from array import array
 from typing import Any, Final, NamedTuple
 
 import apsw
@@ -51,7 +52,9 @@ MERGE_PAGES: Final = 500
 MAX_COUNTED: Final = 10_000
 """Matches of a query that are counted."""
 
-_IS_CURRENT: Final = "SELECT 1 FROM page WHERE page_id = ? AND version_id = ?"
+_CURRENT: Final = """
+SELECT page_id, version_id FROM carray(?1) AS wanted CROSS JOIN page ON page_id = wanted.value
+"""
 
 # FTS5 writes what it holds in memory to a segment at each savepoint, which SQLite opens for an
 # INSERT that reads rows, and at each page_id below the last.
@@ -219,8 +222,11 @@ def plan(connection: apsw.Connection, *, limit: int = SLICE_COPIES) -> IndexSlic
 
 def apply(connection: apsw.Connection, work: IndexSlice) -> None:
     """Store a slice of work and its cursor; a page that was purged meanwhile is skipped."""
+    # carray takes no array without elements.
+    page_ids = array("q", [0, *(entry.page_id for entry in work.entries)])
+    current = dict(connection.execute(_CURRENT, (apsw.carray(page_ids),)))
     for page_id, version_id, title, text in sorted(work.entries):
-        if connection.execute(_IS_CURRENT, (page_id, version_id)).get:
+        if current.get(page_id) == version_id:
             connection.execute(_PUT_WORDS, (page_id, title, text))
     meta.put(connection, CURSOR, str(work.up_to))
 

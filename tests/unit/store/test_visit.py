@@ -255,6 +255,19 @@ def test_a_visit_executes_few_statements(connection, statements):
     assert len(statements) == 4, statements
 
 
+def test_a_page_that_needs_nothing_has_no_row_for_it_unless_it_needed_something(connection):
+    rows = "SELECT hex(requisites) FROM requisite_use"
+    [new] = frontier.discover(connection, [found("a")])
+    visits.record(connection, changed(new.page_id, b"first", requisites=[]))
+    assert connection.execute(rows).get is None
+    # A copy that may not be kept needs its requisites too.
+    needs = changed(new.page_id, b"second", NOW + 1, requisites=[found("a")], body=None)
+    visits.record(connection, needs)
+    assert connection.execute(rows).get == new.page_id.to_bytes(8, "little").hex()
+    visits.record(connection, changed(new.page_id, b"third", NOW + 2, requisites=[]))
+    assert connection.execute(rows).get == ""
+
+
 def test_a_first_visit_counts_its_page_in_the_statement_of_its_host(connection, statements):
     [new] = frontier.discover(connection, [found("a")])
     statements.clear()

@@ -119,6 +119,15 @@ def test_a_page_deleted_while_it_was_read_is_not_indexed(connection):
     assert search_index.find(connection, "secret") == []
 
 
+def test_copies_that_are_not_indexed_are_examined_once(connection):
+    page_id = record(connection, "1", "<p>old")
+    visit.record(connection, changed(page_id, b"<p>new", at=NOW + 1, title="New"))
+    work = search_index.plan(connection, limit=1)
+    assert work == search_index.IndexSlice((), 1)
+    search_index.apply(connection, work)
+    assert search_index.count_pending(connection) == 1
+
+
 def test_a_rebuild_indexes_everything_again(connection):
     record(connection, "1", "<p>word")
     catch_up(connection)
