@@ -196,6 +196,8 @@ class Crawl:
     async def _turn(self, host: HostState) -> None:
         if host.slot.address is None and self._connectivity.down:
             return
+        if await self._has_moved(host.slot):
+            return  # its turn comes at its new address
         for _ in range(MAX_SKIPPED):
             task = await self._selection.take(host)
             if task is None:
@@ -218,6 +220,19 @@ class Crawl:
                 return
             await self.visitor.visit(task, Responder(host, self.visitor))
             return
+
+    async def _has_moved(self, slot: HostSlot) -> bool:
+        """Whether the name of a host leads to another address than when its turn began to wait.
+
+        The fetch would find that out, too, and ask an address that another host is asking.
+        """
+        if slot.address is None:
+            return False
+        address = await self.locate(slot)
+        if address is None or address == slot.address:
+            return False
+        slot.address, slot.located_at = address, trio.current_time()
+        return True
 
     # --- when a turn comes (`Turns`) -----------------------------------------------------------
 
