@@ -30,8 +30,9 @@ PROBE_MAX_AGE_S = 7 * 86_400.0
 LOST_DIFFERENCE = 0.9
 """A page that differs more than this from its copy, and has another title, may be lost ..."""
 
-DOUBTED_PROBES = 2
-"""... and is stored only after so many probes, each followed by the same answer of the page."""
+DOUBTED_PROBES, DOUBTED_S = 2, 300.0
+"""... and is stored only if so many probes of the last seconds miss it. The page is asked again
+after each; the next pages of the host need no others."""
 
 _TITLE = re.compile(
     r"\b(?:404|410|not found|page missing|no such page|no longer (?:exists|available|here)"

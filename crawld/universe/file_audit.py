@@ -25,7 +25,7 @@ from crawld.store.versions.version import read_body
 from crawld.universe.change_audit import ChangeAudit, Truth
 from crawld.universe.file_rows import own_url, rows_of
 from crawld.universe.findings import Findings
-from crawld.universe.plan import HostPlan, UniversePlan
+from crawld.universe.plan import FaultKind, HostPlan, UniversePlan
 from crawld.universe.replica_audit import check_replicas
 from crawld.universe.simulated_host import SentAnswer
 
@@ -155,6 +155,11 @@ class FileAudit:
         self._answered = _Answers()
         self._served: defaultdict[str, _Served] = defaultdict(_Served)
         self._checked_version = 0
+        self._soft = {
+            host.name
+            for host in plan.hosts
+            if any(each.kind is FaultKind.SOFT_404 for each in host.faults)
+        }
 
     def asked(self, host: str, target: str) -> None:
         """Note a request."""
@@ -257,11 +262,20 @@ class FileAudit:
         for row in rows_of(connection, "versions"):
             url, number = own_url(row["url"]), row["version_id"]
             newest[url] = max(newest.get(url, (0.0, 0)), (row["visited_at"], number))
-            if number > self._checked_version and self._revision(connection, url, number) is None:
+            if number <= self._checked_version or self._may_be_error(url):
+                continue
+            if self._revision(connection, url, number) is None:
                 self._found.add("copy_invented", at_s, f"{url}: version {number} was never served")
         self._checked_version = max((number for _, number in newest.values()), default=0)
         if not self._plan.steps:  # else the newest by its time is not the last
             self._check_newest(connection, at_s, newest)
+
+    def _may_be_error(self, url: str) -> bool:
+        """Whether nobody can know that a copy is none of a page.
+
+        It never was one, and its host says so with status 200 now and then.
+        """
+        return not self._served[url].revisions and url.split("/")[2] in self._soft
 
     def _check_newest(
         self, connection: apsw.Connection, at_s: float, newest: dict[str, tuple[float, int]]

@@ -332,14 +332,15 @@ class Lives:
     async def _ask_freshness(self, life: Life) -> None:
         """Ask now and then how fresh the sites are, as a dashboard does."""
         names = {host.name.partition(".")[0]: host.name for host in self._plan.hosts}
-        every_s = max(LEAST_ASK_S, self._plan.duration_s / MOST_ASKS)
+        every_s, audit = max(LEAST_ASK_S, self._plan.duration_s / MOST_ASKS), self.auditor.freshness
         while True:
             await trio.sleep(every_s)
             await life.freshness()  # the answer is an old one, and asks for a new one
             await trio.sleep(KEPT_EVERY_S)
             for site, stated in await life.freshness():
-                audit, interval = self.auditor.freshness, (stated.now.low, stated.now.high)
-                audit.told(names[site], stated.at, *interval, stated.copies)
+                told = stated.now
+                if site in names:  # else a request has added it, with some pages of a host
+                    audit.told(names[site], stated.at, told.low, told.high, stated.copies)
 
     # --- files -------------------------------------------------------------------------------
 

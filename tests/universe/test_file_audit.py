@@ -14,7 +14,10 @@ from crawld.universe.findings import Findings
 from crawld.universe.lives import Lives
 from crawld.universe.plan import (
     ClockStep,
+    ControlRequest,
     EndKind,
+    FaultKind,
+    FaultPeriod,
     LifeEnd,
     UniversePlan,
 )
@@ -170,3 +173,14 @@ def test_the_daemon_tells_which_page_waits_for_a_probe(tmp_path, monkeypatch):
 
     trio.run(log)
     assert told == ["http://a.test/0"]
+
+
+def test_the_error_text_of_a_page_that_never_was_may_be_stored(tmp_path):
+    """A host that says so with status 200 now and then: nobody can know better."""
+    host = plain_host(2, (FaultPeriod(FaultKind.SOFT_404, 0.0, 900.0, 1.0, 20),))
+    add = ControlRequest(60.0, "POST", "/add", '{"urls": ["http://a.test/new"]}')
+    plan = UniversePlan(1, 900.0 / 86_400.0, 5.0, (host,), (), requests=(add,))
+    with (tmp_path / "events").open("w") as events:
+        result = run_universe(plan, tmp_path, event_file=events)
+    assert " answer a.test /new 200" in (tmp_path / "events").read_text()
+    assert result.auditor.found.violations == []

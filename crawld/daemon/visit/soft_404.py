@@ -21,6 +21,7 @@ from crawld.core.page import Outcome, PageState
 from crawld.core.robots import Robots
 from crawld.core.soft_404 import (
     DOUBTED_PROBES,
+    DOUBTED_S,
     PROBE_MAX_AGE_S,
     Soft404Probe,
     is_doubtful_page,
@@ -47,7 +48,7 @@ from crawld.store.frontier import soft_404 as probe_rows
 log = structlog.get_logger(__name__)
 
 MAX_SUSPECTS: Final = 1000
-"""Origins that may wait for a probe, and pages; further ones are not suspected."""
+"""Origins that may wait for a probe; pages of further ones are not suspected."""
 
 MAX_PROBES: Final = 4_096
 """Origins whose last probe, or that there was none, is in memory: 0.3 KB each."""
@@ -72,7 +73,7 @@ class Soft404Check:
         self._clock = clock
         self._analyser = analyser
         self._suspects: dict[str, str] = {}
-        self._asked_for: dict[int, int] = {}  # probes in a row for a page
+        self._probed: dict[str, list[float]] = {}  # when the last probes of an origin were made
         self._probes: dict[int, Soft404Probe | None] = {}
 
     async def judge(self, visit: Visit, site: ActiveSite) -> Visit | None:
@@ -87,7 +88,6 @@ class Soft404Check:
             if judged is None:
                 return None
             visit = judged
-        self._asked_for.pop(page.page_id, None)
         return self._check_host(visit, site)
 
     async def _compare_with_probe(self, visit: Visit) -> Visit | None:
@@ -100,18 +100,20 @@ class Soft404Check:
                 Outcome.SOFT_GONE, detail="same answer as for a path that never existed"
             )
             return replace(visit, judgement=judgement, needs=None, digest=None, body=None)
-        asked = self._asked_for.get(visit.page.page_id, 0)
-        return self._ask(visit) if doubtful and asked < DOUBTED_PROBES else visit
+        return self._ask(visit) if doubtful and self._wants_more(visit) else visit
+
+    def _wants_more(self, visit: Visit) -> bool:
+        """Whether too few probes were made lately to believe a doubtful page."""
+        probed = self._probed.get(split_url(visit.page.url).origin, ())
+        return sum(abs(visit.at - at) <= DOUBTED_S for at in probed) < DOUBTED_PROBES
 
     def _ask(self, visit: Visit) -> Visit | None:
         """Want a probe before a page is visited again; return the visit if too many wait."""
-        page = visit.page
-        if len(self._suspects) >= MAX_SUSPECTS or len(self._asked_for) >= MAX_SUSPECTS:
-            self._asked_for.clear()
+        url = visit.page.url
+        if len(self._suspects) >= MAX_SUSPECTS:
             return visit
-        self._suspects[split_url(page.url).origin] = page.url
-        self._asked_for[page.page_id] = self._asked_for.get(page.page_id, 0) + 1
-        log.debug("probe_wanted", url=page.url)
+        self._suspects[split_url(url).origin] = url
+        log.debug("probe_wanted", url=url)
         return None
 
     async def _matches(self, probe: Soft404Probe, visit: Visit, *, suspect: bool) -> bool:
@@ -132,6 +134,9 @@ class Soft404Check:
     async def _keep(self, origin: str, probe: Soft404Probe, status: int | None) -> None:
         await self._database.write(probe_rows.put, origin, probe, status)
         self._probes.clear()
+        if len(self._probed) >= MAX_PROBES:
+            self._probed.clear()
+        self._probed[origin] = [*self._probed.get(origin, ()), probe.at][-DOUBTED_PROBES:]
 
     def _check_host(self, visit: Visit, site: ActiveSite) -> Visit:
         """Confirm a gone page by its wiki's deletion log; keep it if its host loses too many."""
