@@ -196,8 +196,6 @@ class Crawl:
     async def _turn(self, host: HostState) -> None:
         if host.slot.address is None and self._connectivity.down:
             return
-        if await self._has_moved(host.slot):
-            return  # its turn comes at its new address
         for _ in range(MAX_SKIPPED):
             task = await self._selection.take(host)
             if task is None:
@@ -221,8 +219,14 @@ class Crawl:
             await self.visitor.visit(task, Responder(host, self.visitor))
             return
 
-    async def _has_moved(self, slot: HostSlot) -> bool:
-        """Whether the name of a host leads to another address than when its turn began to wait.
+    # --- when a turn comes (`Turns`) -----------------------------------------------------------
+
+    async def locate(self, slot: HostSlot) -> str | None:
+        """Return the address of the host."""
+        return await self._connectivity.locate(slot.host)
+
+    async def has_moved(self, slot: HostSlot) -> bool:
+        """Whether the name of a host leads to another address than when its turn was planned.
 
         The fetch would find that out, too, and ask an address that another host is asking.
         """
@@ -233,12 +237,6 @@ class Crawl:
             return False
         slot.address, slot.located_at = address, trio.current_time()
         return True
-
-    # --- when a turn comes (`Turns`) -----------------------------------------------------------
-
-    async def locate(self, slot: HostSlot) -> str | None:
-        """Return the address of the host."""
-        return await self._connectivity.locate(slot.host)
 
     def address_delay_s(self, slot: HostSlot) -> float:
         """Return the least time between two requests to the address of the host."""

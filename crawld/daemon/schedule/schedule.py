@@ -302,7 +302,7 @@ class Schedule:
             if slot.address is None:  # it may take long, or fail
                 self._leave_gates(slot, returns=True)
             return False
-        address = self._address(slot.address) if slot.address else None
+        address = self._address_of(slot)
         if address is None or (not address.queue and self._free(address)):
             return True
         slot.queued = True
@@ -370,7 +370,7 @@ class Schedule:
 
     def _begin(self, slot: HostSlot) -> Turn:
         self.changes += 1
-        address = self._address(slot.address) if slot.address else None
+        address = self._address_of(slot)
         slot.turn = turn = Turn(address, trio.current_time())
         slot.serial += 1
         slot.entry_at = math.inf
@@ -402,6 +402,8 @@ class Schedule:
 
     async def _take_turn(self, slot: HostSlot, turn: Turn) -> None:
         try:
+            if await self._turns.has_moved(slot):
+                return  # its turn comes at its new address
             if turn.taken:
                 await self._turns.slots_taken(slot)
             ticket = self._next_ticket(slot)
@@ -492,8 +494,7 @@ class Schedule:
             self._woken.set()
         heapq.heappush(self._heap, (at, self._pushes, slot.serial, slot))
 
-    def _address(self, address: str) -> AddressSlot:
-        slot = self._addresses.get(address)
-        if slot is None:
-            slot = self._addresses[address] = AddressSlot(self._address_open_at)
-        return slot
+    def _address_of(self, slot: HostSlot) -> AddressSlot | None:
+        if slot.address and slot.address not in self._addresses:
+            self._addresses[slot.address] = AddressSlot(self._address_open_at)
+        return self._addresses[slot.address] if slot.address else None

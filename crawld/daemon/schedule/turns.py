@@ -14,6 +14,9 @@ class Turns(Protocol):
     async def locate(self, slot: HostSlot) -> str | None:
         """Return the address of the host, None if it cannot be found now."""
 
+    async def has_moved(self, slot: HostSlot) -> bool:
+        """Whether the name of the host leads to another address now, which is then the slot's."""
+
     async def turn(self, slot: HostSlot) -> None:
         """Use the host's turn; calls `slot.rest_from` when a request was sent."""
 

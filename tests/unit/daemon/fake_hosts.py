@@ -101,6 +101,13 @@ class FakeTurns:
     async def slots_taken(self, slot):
         self.stored.append(slot.host)
 
+    async def has_moved(self, slot):
+        now = self.plans[slot.host].address
+        if None in (slot.address, now) or slot.address == now:
+            return False
+        slot.address = now
+        return True
+
     async def turn(self, slot):
         await self.send_request(slot)
         self.plans[slot.host].turns -= 1
