@@ -18,7 +18,7 @@ SAMPLE_ONE_IN = 64
 PAIR_S = 60.0
 """Two fetches at most this (or four host delays) apart are a pair."""
 
-PROMPT_S = 10.0
+PROMPT_S = 30.0
 """Nobody edits between two fetches at most this apart: one difference proves noise."""
 
 
