@@ -1,7 +1,9 @@
 """Which reads nobody waits for: those of jobs and loaders.
 
-They use one reader less than there are, so that a turn of a host, which reads a row or two, never
-waits for a job that looks at thousands.
+They have a reader of their own, so that a turn of a host, which reads a row or two, never waits for
+a job that looks at thousands. They wait in the queue of its thread: one that waited for a place on
+the event loop would hold that for some of its passes, and ten jobs beside a busy crawl would wait
+for seconds, each for a row.
 """
 
 from __future__ import annotations

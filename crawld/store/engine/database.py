@@ -19,7 +19,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Concatenate, Final, ParamSpec, Self, TypeVar, cast
+from typing import Concatenate, Final, Literal, ParamSpec, Self, TypeAlias, TypeVar, cast
 
 import apsw
 import trio
@@ -46,8 +46,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 A = TypeVar("A")
 
+_Purpose: TypeAlias = Literal["background", "brief"]
+
 READERS: Final = 2
-"""Two: one for jobs, exports beside them, and one for turns; each costs a thread and its cache."""
+"""Two: one for exports, one for turns; jobs have another. Each costs a thread and its cache."""
 
 CHECKPOINT_EVERY_S: Final = 2.0
 CHECKPOINT_BYTES: Final = 8 * 1024 * 1024
@@ -97,9 +99,8 @@ class Database:
         self._readers: list[WorkerConnection] = []
         self._idle: list[WorkerConnection] = []
         self._idle_count = trio.Semaphore(0)
-        self._background = trio.Semaphore(READERS - 1)
-        self._brief: WorkerConnection | None = None
-        self._brief_lock = trio.Lock()
+        self._own: dict[_Purpose, WorkerConnection] = {}
+        self._own_lock = trio.Lock()
         self._changes: Counter[Table] = Counter()
         self._awaited: dict[Table, trio.Event] = {}
         self._log_bytes = 0
@@ -206,14 +207,13 @@ class Database:
     ) -> T:
         """Run a store function on a reader, on one snapshot; a cancelled read is interrupted.
 
-        A read of background work (`background_reads`) leaves a reader to the others.
-
         Raises:
             CorruptDatabaseError: the file is damaged.
             StoreError: the database was closed meanwhile.
         """
-        lane = self._background if in_background() else contextlib.nullcontext()
-        async with lane, self._idle_count:
+        if in_background():
+            return await self._read_on(await self._own_reader("background"), fn, args, kwargs)
+        async with self._idle_count:
             if not self._idle:
                 raise StoreError(f"{self.path} is closed")
             reader = self._idle.pop()
@@ -230,13 +230,17 @@ class Database:
         They wait for no longer read: an answer that operators wait for comes also beside exports
         and the comparison of large copies.
         """
-        async with self._brief_lock:
-            if not self._readers:
-                raise StoreError(f"{self.path} is closed")
-            if self._brief is None:
-                self._brief = await self._connect(read_only=True)
-                self._readers.append(self._brief)
-        return await self._read_on(self._brief, fn, args, kwargs)
+        return await self._read_on(await self._own_reader("brief"), fn, args, kwargs)
+
+    async def _own_reader(self, purpose: _Purpose) -> WorkerConnection:
+        if purpose not in self._own:
+            async with self._own_lock:
+                if not self._readers:
+                    raise StoreError(f"{self.path} is closed")
+                if purpose not in self._own:
+                    self._own[purpose] = await self._connect(read_only=True)
+                    self._readers.append(self._own[purpose])
+        return self._own[purpose]
 
     async def _read_on(
         self,
@@ -255,8 +259,7 @@ class Database:
 
     async def shrink(self) -> None:
         """Free the page caches of readers that idle after a use; the system keeps the pages."""
-        idle = [*self._idle, *([self._brief] if self._brief is not None else [])]
-        for reader in [each for each in idle if each in self._used]:
+        for reader in [each for each in (*self._idle, *self._own.values()) if each in self._used]:
             self._used.discard(reader)
             with contextlib.suppress(apsw.ConnectionClosedError):
                 await reader.run(_shrink)
@@ -393,7 +396,7 @@ class Database:
                 await _exclusively(self._writer, _checkpoint_last)
                 await self._writer.run(_close)
         finally:
-            self._readers, self._idle, self._brief = [], [], None
+            self._readers, self._idle, self._own = [], [], {}
             self._used.clear()
             self._writer = self._checkpoints = self._commit = self._local = None
             if self._lock is not None:

@@ -392,6 +392,24 @@ async def test_a_log_is_copied_back_only_when_it_is_long_again(database, path, n
     assert path.stat().st_mtime_ns == copied
 
 
+async def test_a_read_of_background_work_begins_while_the_event_loop_is_busy(database):
+    """Ten jobs would wait for seconds where each read ends in a later pass than it began in."""
+    go_on, begun = threading.Event(), threading.Event()
+
+    async def job(read):
+        with background_reads():
+            await database.read(lambda _: read())
+
+    await job(lambda: None)  # opens the connection
+    async with trio.open_nursery() as jobs:
+        jobs.start_soon(job, lambda: go_on.wait(60))
+        await trio.testing.wait_all_tasks_blocked()
+        jobs.start_soon(job, begun.set)
+        await trio.testing.wait_all_tasks_blocked()
+        go_on.set()
+        assert begun.wait(60)  # on the event loop, which does nothing else meanwhile
+
+
 async def test_reads_of_background_work_leave_a_reader_to_turns(database):
     go_on = threading.Event()
     reading = []
