@@ -10,6 +10,7 @@ from tests.daemon.harness import make_site, until
 
 DAY_S = 86_400.0
 RETRY_AFTER_S = 3_600
+OTHER_TEXT = b"<html><title>Other</title><p>" + b"wholly different words " * 200
 
 
 def missing(request, ordinary):
@@ -66,28 +67,41 @@ def path_of(simulated, page):
     return simulated.graph.path(page)
 
 
+def probes_beside(path):
+    """Return what the paths of the probes for a page begin with."""
+    return f"{path.rpartition('/')[0]}/crawld-"
+
+
+def probes_of(web):
+    return [target for target in web.targets() if "crawld-" in target]
+
+
+def count_copies(mirror, path):
+    [[copies]] = mirror.rows(
+        "SELECT count(*) FROM version JOIN page USING (page_id) WHERE url LIKE ?", f"%{path}"
+    )
+    return copies
+
+
 async def test_a_page_replaced_by_an_error_text_with_200_keeps_its_copy(
     serve, daemon, mirror, wall
 ):
     running, web, simulated, faults = await mirror_site(serve, daemon, mirror, 6)
     path = path_of(simulated, 3)
-    faults[path] = faults[f"{path.rpartition('/')[0]}/crawld-"] = softly_missing
+    faults[path] = faults[probes_beside(path)] = softly_missing
     await visit_all(running, mirror, wall, rounds=2)
     await until(lambda: mirror.pages()[path][1] == "soft_gone")
     assert len(probes_of(web)) == 1
-    [[copies]] = mirror.rows(
-        "SELECT count(*) FROM version JOIN page USING (page_id) WHERE url LIKE ?", f"%{path}"
-    )
-    assert copies == 1
+    assert count_copies(mirror, path) == 1
 
 
 async def test_a_retry_after_of_a_probe_closes_the_host(serve, daemon, mirror, wall):
     running, web, simulated, faults = await mirror_site(serve, daemon, mirror, 6)
     path = path_of(simulated, 3)
-    faults[path], faults[f"{path.rpartition('/')[0]}/crawld-"] = softly_missing, busy
+    faults[path], faults[probes_beside(path)] = softly_missing, busy
     wall.shift_s += 1.1 * DAY_S
     await running.crawl.schedule.wake_all()
-    await until(lambda: any("crawld-" in target for target in web.targets()), what="the probe")
+    await until(lambda: probes_of(web), what="the probe")
     [host] = running.crawl.state.hosts.values()
     await until(lambda: host.backoff.closed_until is not None, what="the host to be closed")
     assert host.rested_at(running.clock) > trio.current_time() + RETRY_AFTER_S / 2
@@ -96,7 +110,7 @@ async def test_a_retry_after_of_a_probe_closes_the_host(serve, daemon, mirror, w
 async def test_a_page_that_redirects_home_like_missing_pages_is_gone(serve, daemon, mirror, wall):
     running, _, simulated, faults = await mirror_site(serve, daemon, mirror, 6)
     path = path_of(simulated, 3)
-    faults[path] = faults[f"{path.rpartition('/')[0]}/crawld-"] = redirect_home
+    faults[path] = faults[probes_beside(path)] = redirect_home
     await visit_all(running, mirror, wall, rounds=2)
     await until(lambda: mirror.pages()[path][1] == "soft_gone")
 
@@ -107,24 +121,17 @@ def now_and_then(*softly):
     return lambda request, ordinary: (softly_missing if next(rest) else missing)(request, ordinary)
 
 
-def probes_of(web):
-    return [target for target in web.targets() if "crawld-" in target]
-
-
 async def test_a_gone_page_of_a_host_that_errs_softly_now_and_then_keeps_its_copy(
     serve, daemon, mirror, wall
 ):
     running, web, simulated, faults = await mirror_site(serve, daemon, mirror, 6)
     path = path_of(simulated, 3)
     faults[path] = now_and_then(False, True, True, True)
-    faults[f"{path.rpartition('/')[0]}/crawld-"] = now_and_then(False, True)
+    faults[probes_beside(path)] = now_and_then(False, True)
     await visit_all(running, mirror, wall, rounds=2)
     await until(lambda: mirror.pages()[path][1] == "soft_gone")
     assert len(probes_of(web)) == 2
-    [[copies]] = mirror.rows(
-        "SELECT count(*) FROM version JOIN page USING (page_id) WHERE url LIKE ?", f"%{path}"
-    )
-    assert copies == 1
+    assert count_copies(mirror, path) == 1
 
 
 async def test_a_gone_page_that_comes_back_with_another_text_is_changed(
@@ -135,8 +142,7 @@ async def test_a_gone_page_that_comes_back_with_another_text_is_changed(
     faults[path] = missing
     await visit_all(running, mirror, wall, rounds=1)
     await until(lambda: mirror.pages()[path][1] == "gone")
-    text = b"<html><title>Other</title><p>" + b"wholly different words " * 200
-    faults[path] = lambda request, ordinary: build_response(request, 200, text)
+    faults[path] = lambda request, ordinary: build_response(request, 200, OTHER_TEXT)
     await visit_all(running, mirror, wall, rounds=1)
     await until(lambda: mirror.pages()[path][1] == "changed")
     assert len(probes_of(web)) == 2
@@ -146,8 +152,7 @@ async def test_a_page_with_a_wholly_different_text_is_changed(serve, daemon, mir
     """Its links are followed, although it was first read before the probes."""
     running, web, simulated, faults = await mirror_site(serve, daemon, mirror, 6)
     path = path_of(simulated, 3)
-    text = b"<html><title>Other</title><p>" + b"wholly different words " * 200
-    text += b'<a href="/only-here">More</a>'
+    text = OTHER_TEXT + b'<a href="/only-here">More</a>'
 
     def other_text(request, ordinary):
         return build_response(request, 200, text)

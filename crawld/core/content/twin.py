@@ -1,9 +1,10 @@
 """Texts of twins: the pages at one path of two hosts, in a form in which equal pages are equal.
 
 Two copies of a page link to their own hosts, name their own addresses, and have noise that was
-learnt on each host apart. So both texts are cleaned under the rules of both hosts; addresses of
-either host become paths, relative links are resolved; and the page's own path is masked, so that
-one error page that repeats the path in its text has one text on all paths.
+learnt on each host apart. So both texts are cleaned under the rules of both hosts, but those that
+cover figures (`figures.twin_rules`); addresses of either host become paths, relative links are
+resolved; and the page's own path is masked, so that one error page that repeats the path in its
+text has one text on all paths.
 
 Every step is the same function of both texts: equal texts stay equal, and texts that differ become
 equal only if they differ in nothing but these addresses and this path. Time is linear in the text.

@@ -104,16 +104,16 @@ class Soft404Check:
 
     def _wants_more(self, visit: Visit) -> bool:
         """Whether too few probes were made lately to believe a doubtful page."""
-        probed = self._probed.get(split_url(visit.page.url).origin, ())
+        probed = self._probed.get(visit.page.origin, ())
         return sum(abs(visit.at - at) <= DOUBTED_S for at in probed) < DOUBTED_PROBES
 
     def _ask(self, visit: Visit) -> Visit | None:
         """Want a probe before a page is visited again; return the visit if too many wait."""
-        url = visit.page.url
+        page = visit.page
         if len(self._suspects) >= MAX_SUSPECTS:
             return visit
-        self._suspects[split_url(url).origin] = url
-        log.debug("probe_wanted", url=url)
+        self._suspects[page.origin] = page.url
+        log.debug("probe_wanted", url=page.url)
         return None
 
     async def _matches(self, probe: Soft404Probe, visit: Visit, *, suspect: bool) -> bool:
@@ -243,20 +243,22 @@ def _is_suspect(visit: Visit) -> bool:
     if visit.judgement.outcome is Outcome.MOVED:
         held = page.version_id is not None
         return is_suspect_redirect(page.url, visit.judgement.detail, has_copy=held)
-    title = visit.content.title if visit.content else None
-    return is_suspect_page(title, _difference(visit))
+    return is_suspect_page(_title(visit), _difference(visit))
 
 
 def _is_doubtful(visit: Visit) -> bool:
     page = visit.page
     if not visit.readable or visit.judgement.outcome is Outcome.MOVED or visit.mode.certain:
         return False
-    title = visit.content.title if visit.content else None
     return is_doubtful_page(
         was_gone=page.last_outcome in GONE,
-        retitled=page.title is not None and title != page.title,
+        retitled=page.title is not None and _title(visit) != page.title,
         difference=_difference(visit),
     )
+
+
+def _title(visit: Visit) -> str | None:
+    return visit.content.title if visit.content else None
 
 
 def _difference(visit: Visit) -> float | None:
