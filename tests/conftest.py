@@ -5,6 +5,8 @@ import gc
 import os
 import shutil
 import signal
+import subprocess
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -27,6 +29,16 @@ for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "CRAWLD_SOCKET"):
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Shells start programs in the background so, and the programs of the tests would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+UNICODE_TABLES = "from hypothesis import strategies as st; st.text().validate()"
+
+
+def pytest_configure(config):
+    """Have Hypothesis write its tables of Unicode: 200 MB and 2 s, once instead of per worker."""
+    root = config.rootpath
+    if not hasattr(config, "workerinput") and not (root / ".hypothesis" / "unicode_data").exists():
+        subprocess.run([sys.executable, "-c", UNICODE_TABLES], cwd=root, check=True)
 
 
 def pytest_make_parametrize_id(val, argname):

@@ -2,8 +2,6 @@
 
 import io
 
-from pypdf import PdfWriter
-
 
 def make_pdf(*lines, title="", stamp=""):
     """Return a PDF of one page with some lines of text.
@@ -37,6 +35,8 @@ def make_pdf(*lines, title="", stamp=""):
 
 def encrypted(pdf):
     """Return a PDF that needs a password."""
+    from pypdf import PdfWriter  # 17 MB, for three tests
+
     writer = PdfWriter(clone_from=io.BytesIO(pdf))
     writer.encrypt("secret")
     result = io.BytesIO()

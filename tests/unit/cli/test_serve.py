@@ -59,8 +59,6 @@ finally:
     print("full collections:", gc.get_stats()[2]["collections"])
 """
 
-MANY_LINKS = "<title>t</title>" + "".join(f"<a href=/{n}>a</a> " for n in range(100_000))
-
 
 def full_collections(db, *targets):
     """Return how often `crawld serve` collected all objects while it answered requests."""
@@ -80,7 +78,8 @@ def full_collections(db, *targets):
 
 def test_a_page_of_many_links_stops_no_reader_for_a_collection_of_all_objects(db):
     url = "https://example.org/links"
+    many_links = "<title>t</title>" + "".join(f"<a href=/{n}>a</a> " for n in range(100_000))
     with closing(open_connection(db)) as connection, connection:
         site.upsert(connection, "s", "{}", source="config", at=NOW)
-        Mirror(connection).page(url, MANY_LINKS)
+        Mirror(connection).page(url, many_links)
     assert full_collections(db, mirror_path(url)) == full_collections(db, "/")

@@ -161,8 +161,6 @@ def test_a_given_url_may_have_an_at_sign_after_its_host(raw):
 @pytest.mark.parametrize(
     ("raw", "expected"),
     [
-        ("http://a.org/" + "x" * 1_000_000, None),
-        ("http://a.org/?" + "&" * 1_000_000, None),
         ("\x00http://a.org/\x00\x1f", "http://a.org/"),
         ("http://a.org/\x00b?\x00c", "http://a.org/%00b?%00c"),
         ("http://a\x00.org/", None),
@@ -178,10 +176,15 @@ def test_a_given_url_may_have_an_at_sign_after_its_host(raw):
         ("http:\\\\a.org\\b\\..\\c?d\\e", "http://a.org/c?d%5Ce"),
         ("http://a.org/?" + "utm_id=4&b&" * 999 + "c", "http://a.org/?" + "b&" * 999 + "c"),
     ],
-    ids=range(16),
+    ids=range(14),
 )
 def test_hostile_texts(raw, expected):
     check(raw, None, expected)
+
+
+@pytest.mark.parametrize(("start", "repeated"), [("/", "x"), ("/?", "&")])
+def test_a_long_text_is_refused(start, repeated):
+    check("http://a.org" + start + repeated * 1_000_000, None, None)
 
 
 def test_the_work_for_a_text_grows_with_its_length():

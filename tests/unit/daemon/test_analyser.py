@@ -14,7 +14,7 @@ from crawld.daemon.analysis_time import REMEMBERED_S
 from crawld.daemon.stall_meter import StallMeter
 
 URL = "http://{}.test/page"
-SMALL, MEDIUM, LARGE = b"<p>x", b"<td>x" * 20_000, b"x" * 8_000_000
+SMALL, MEDIUM, LARGE = b"<p>x", b"<td>x" * 20_000, bytes(8_000_000)
 
 
 class HeldWorkers:

@@ -93,22 +93,22 @@ async def test_a_server_may_refuse_the_range(serve, fetcher):
 @pytest.mark.parametrize(
     "answer",
     [
-        rest(ETAG, start=HALF - 1),
-        rest(ETAG, start=HALF + 1),
-        rest(ETAG, start=0),
-        rest(ETAG, total=SIZE + 1),
-        rest(ETAG, total=SIZE - 1),
-        rest(b'ETag: "two"'),
-        rest(ETAG, b"Content-Encoding: gzip"),
-        rest(ETAG, body=BODY[HALF:-1]),
-        rest(ETAG, body=BODY[HALF:] + b"more"),
-        rest(ETAG).replace(b"Content-Range", b"X-Range"),
-        rest(ETAG).replace(b"bytes %d-" % HALF, b"bytes %d-x" % HALF),
-        rest(ETAG).replace(b"/%d" % SIZE, b"/*"),
+        lambda: rest(ETAG, start=HALF - 1),
+        lambda: rest(ETAG, start=HALF + 1),
+        lambda: rest(ETAG, start=0),
+        lambda: rest(ETAG, total=SIZE + 1),
+        lambda: rest(ETAG, total=SIZE - 1),
+        lambda: rest(b'ETag: "two"'),
+        lambda: rest(ETAG, b"Content-Encoding: gzip"),
+        lambda: rest(ETAG, body=BODY[HALF:-1]),
+        lambda: rest(ETAG, body=BODY[HALF:] + b"more"),
+        lambda: rest(ETAG).replace(b"Content-Range", b"X-Range"),
+        lambda: rest(ETAG).replace(b"bytes %d-" % HALF, b"bytes %d-x" % HALF),
+        lambda: rest(ETAG).replace(b"/%d" % SIZE, b"/*"),
     ],
 )
 async def test_a_lying_range_is_refused(serve, fetcher, answer):
-    _, got = await continued(serve, fetcher, answer)
+    _, got = await continued(serve, fetcher, answer())
     assert isinstance(got, FetchFailure)
     assert (got.failure, got.partial) == (Failure.PROTOCOL, None)
 
@@ -120,25 +120,25 @@ GZIPPED = zlib.compress(BODY, wbits=31)
 @pytest.mark.parametrize(
     "answer",
     [
-        whole(sent=HALF),
-        whole(b'ETag: W/"one"', sent=HALF),
-        whole(b"ETag: one", sent=HALF),
-        whole(b'ETag: "one"', b'ETag: "two"', sent=HALF),
-        whole(ETAG, sent=LEAST_BYTES - 1),
-        whole(ETAG, b"Accept-Ranges: none", sent=HALF),
-        whole(b"Last-Modified: Mon, 06 Jul 2026 10:00:00 GMT", sent=HALF),
-        whole(
+        lambda: whole(sent=HALF),
+        lambda: whole(b'ETag: W/"one"', sent=HALF),
+        lambda: whole(b"ETag: one", sent=HALF),
+        lambda: whole(b'ETag: "one"', b'ETag: "two"', sent=HALF),
+        lambda: whole(ETAG, sent=LEAST_BYTES - 1),
+        lambda: whole(ETAG, b"Accept-Ranges: none", sent=HALF),
+        lambda: whole(b"Last-Modified: Mon, 06 Jul 2026 10:00:00 GMT", sent=HALF),
+        lambda: whole(
             b"Last-Modified: Mon, 06 Jul 2026 10:00:00 GMT",
             b"Date: Mon, 06 Jul 2026 10:00:59 GMT",
             sent=HALF,
         ),
-        whole(ETAG, sent=HALF).replace(b"200 OK", b"404 Not Found"),
-        whole(ETAG, b"Content-Encoding: gzip", sent=0) + GZIPPED[:HALF],
-        CHUNKED + b"%x\r\n" % SIZE + BODY[:HALF],
+        lambda: whole(ETAG, sent=HALF).replace(b"200 OK", b"404 Not Found"),
+        lambda: whole(ETAG, b"Content-Encoding: gzip", sent=0) + GZIPPED[:HALF],
+        lambda: CHUNKED + b"%x\r\n" % SIZE + BODY[:HALF],
     ],
 )
 async def test_what_cannot_be_continued_is_not_kept(serve, fetcher, answer):
-    assert (await broken_off(serve, fetcher, answer)).partial is None
+    assert (await broken_off(serve, fetcher, answer())).partial is None
 
 
 async def test_an_old_modification_time_is_a_validator(serve, fetcher):

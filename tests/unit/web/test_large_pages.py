@@ -21,9 +21,15 @@ from tests.unit.web.conftest import NOW
 
 MIB = 1 << 20
 LINKS = '<a href="/a">a link</a> <img src="i.png"> text of a paragraph<p>'
-PAGE = "<title>t</title>" + LINKS * (5 * MIB // len(LINKS))
 RULE = 'a{background:url("i.png")}'
-STYLE = RULE * (3 * MIB // len(RULE))
+
+
+def page():
+    return "<title>t</title>" + LINKS * (5 * MIB // len(LINKS))
+
+
+def style():
+    return RULE * (3 * MIB // len(RULE))
 
 
 class CountedReads:
@@ -96,9 +102,9 @@ async def serve(mirror, tmp_path, nursery):
 
 async def test_small_pages_do_not_wait_for_large_ones(mirror, serve):
     mirror.page("https://example.org/small", "<p>small")
-    mirror.page("https://example.org/large", PAGE)
-    mirror.page("https://example.org/large.css", STYLE, kind="text/css")
-    mirror.page("https://example.org/other", PAGE + "<p>other")
+    mirror.page("https://example.org/large", page())
+    mirror.page("https://example.org/large.css", style(), kind="text/css")
+    mirror.page("https://example.org/other", page() + "<p>other")
     served, order = await serve(), []
 
     async def get(path, marker):
@@ -127,7 +133,7 @@ async def test_small_pages_do_not_wait_for_large_ones(mirror, serve):
 
 
 async def test_many_readers_of_a_large_page_share_one_rendering(mirror, serve):
-    mirror.page("https://example.org/large", PAGE)
+    mirror.page("https://example.org/large", page())
     served, bodies = await serve(), []
 
     async def get():
@@ -139,14 +145,14 @@ async def test_many_readers_of_a_large_page_share_one_rendering(mirror, serve):
                 nursery.start_soon(get)
     assert served.apart.reads == 1
     assert len(set(bodies)) == 1
-    assert bodies[0] > len(PAGE)
+    assert bodies[0] > len(page())
 
 
 async def test_large_pages_keep_their_conditional_and_partial_responses(mirror, serve):
-    mirror.page("https://example.org/large", PAGE)
+    mirror.page("https://example.org/large", page())
     served = await serve()
     status, head, body = await served.get("/https/example.org/large")
-    assert (status, len(body) > len(PAGE)) == (200, True)
+    assert (status, len(body) > len(page())) == (200, True)
     assert b"date: " in head.lower()
     etag = head.partition(b"etag: ")[2].split()[0].decode()
     request = f"/https/example.org/large HTTP/1.1\r\nHost: localhost\r\nIf-None-Match: {etag}\r\nA:"
@@ -232,11 +238,11 @@ async def test_a_page_too_large_to_keep_goes_to_all_who_wait_for_it(nursery):
 
 
 async def test_a_page_that_is_too_large_to_be_rewritten_is_shown_as_its_source(mirror, serve):
-    mirror.page("https://example.org/large", PAGE)
+    mirror.page("https://example.org/large", page())
     mirror.page("https://example.org/small", LINKS)
     served = await serve(DisplayOptions(most_rewritten_bytes=MIB))
     status, head, body = await served.get("/https/example.org/large")
-    assert (status, body) == (200, PAGE.encode())
+    assert (status, body) == (200, page().encode())
     assert b"content-type: text/plain" in head
     assert served.apart.reads == 1
     assert b"/https/example.org/i.png" in (await served.get("/https/example.org/small"))[2]
@@ -245,7 +251,7 @@ async def test_a_page_that_is_too_large_to_be_rewritten_is_shown_as_its_source(m
 
 
 async def test_a_copy_that_is_too_large_to_be_sent_is_not_read(mirror, serve):
-    mirror.page("https://example.org/large", PAGE)
+    mirror.page("https://example.org/large", page())
     mirror.page("https://example.org/file", "x" * 2 * MIB, kind="application/octet-stream")
     served = await serve(DisplayOptions(most_bytes=MIB))
     for name in ("large", "file"):
@@ -265,8 +271,8 @@ async def test_a_large_file_is_read_apart(mirror, serve):
 
 
 async def test_versions_that_are_too_large_are_not_compared(mirror, serve):
-    page_id = mirror.page("https://example.org/a", PAGE)
-    mirror.changed(page_id, PAGE + "<p>two", at=NOW + 1, kind="text/html", title="t")
+    page_id = mirror.page("https://example.org/a", page())
+    mirror.changed(page_id, page() + "<p>two", at=NOW + 1, kind="text/html", title="t")
     served = await serve(most_bytes=100 * MIB)
     status, _, body = await served.get("/diff/1..2/https/example.org/a")
     assert (status, b"max_memory" in body, served.apart.reads) == (503, True, 0)

@@ -23,19 +23,19 @@ LENGTH = 1_000_000
 @pytest.mark.parametrize(
     ("start", "repeated", "masked"),
     [
-        ("7 ", "a", "# " + "a" * LENGTH),
-        ("7", ",a", "#" + ",a" * (LENGTH // 2)),
-        ("7", " ,", "#" + " ," * (LENGTH // 2)),
-        ("7", " ", "#" + " " * LENGTH),
-        ("7", ",7", "#"),
-        ("7 ", "7, ", "#, "),
-        ("7 ", "mon", "# " + "mon" * (LENGTH // 3)),
-        ("7 ", "p.m", "# " + "p.m" * (LENGTH // 3)),
+        ("7 ", "a", lambda: "# " + "a" * LENGTH),
+        ("7", ",a", lambda: "#" + ",a" * (LENGTH // 2)),
+        ("7", " ,", lambda: "#" + " ," * (LENGTH // 2)),
+        ("7", " ", lambda: "#" + " " * LENGTH),
+        ("7", ",7", lambda: "#"),
+        ("7 ", "7, ", lambda: "#, "),
+        ("7 ", "mon", lambda: "# " + "mon" * (LENGTH // 3)),
+        ("7 ", "p.m", lambda: "# " + "p.m" * (LENGTH // 3)),
     ],
     ids=["letters", "commas", "spaces and commas", "spaces", "digits", "list", "days", "noons"],
 )
 def test_a_long_run_is_masked_in_linear_time(start, repeated, masked):
-    assert mask(start + repeated * (LENGTH // len(repeated))) == masked
+    assert mask(start + repeated * (LENGTH // len(repeated))) == masked()
 
 
 @pytest.mark.parametrize(
