@@ -224,8 +224,8 @@ class ContentConfig(ConfigTable):
     confirm_pages: Annotated[int, Field(strict=True, ge=0, le=10_000)] = key(
         6,
         "Pages of each host that are fetched twice, one host delay apart, to learn what differs "
-        "on every fetch, and as many again with noise that the first do not show; with a delay "
-        "over 30 s, those that differ a third time.",
+        "on every fetch, and as many again with noise that the first do not show; if that is "
+        "more than 10 s later, those that differ a third time.",
         unit="pages",
         restart=True,
     )

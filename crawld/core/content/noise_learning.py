@@ -5,7 +5,8 @@ Two readings of a page are compared. For each difference the narrowest possible 
 differed.
 
 Evidence: (a) a *pair*, two readings one host delay apart: if that is short, any difference is
-volatile at once, because nobody edits that fast; else a difference twice in a row is. (b) Two
+volatile at once, because hardly anybody edits that fast; else a difference twice in a row is. A
+*third* reading that shows the same difference again shows an edit. (b) Two
 visits: a difference four times in a row is volatile (five if whole blocks would be left out). A
 rule whose blocks differ in less than a quarter of its observations no longer holds.
 
@@ -84,18 +85,23 @@ class ReadingPair:
         indices = BlockIndex(old), index
         return cls(old, new, indices, tuple(_proposals(old, new, *indices)[:MAX_PROPOSALS]))
 
-    def learn(self, known: VolatileRules, *, pair: int = 0) -> VolatileRules:
+    def learn(
+        self, known: VolatileRules, *, pair: int = 0, is_third: bool = False
+    ) -> VolatileRules:
         """Return the rules of the page after this comparison.
 
         Call it for every reading with a body, even an equal one: unchanged blocks are evidence too.
 
         Args:
             pair: if the readings are a pair, how many differences in a row prove that a block is
-                volatile: 1 if no edit can lie between; else 0.
+                volatile: 1 if hardly an edit can lie between; else 0.
+            is_third: whether the last comparison was that of `old` with a reading of a pair, too.
         """
         rules = []
         for before in self._candidates(known):
             rule, differs = self._observe(before, pair)
+            if is_third and _is_edit(before, rule):
+                rule, differs = _without_edit(before, rule), False
             if differs:
                 rule = replace(rule, pages=1)
             if _is_kept(rule):
@@ -109,6 +115,7 @@ class ReadingPair:
         page_key: int,
         own: VolatileRules,
         pair: int = 0,
+        is_third: bool = False,
         reported: bool = False,
     ) -> VolatileRules:
         """Return the rules of the host after this comparison of one of its pages.
@@ -116,7 +123,7 @@ class ReadingPair:
         Args:
             page_key: any number that identifies the page on its host.
             own: rules of the page before this comparison: which blocks differed the last time.
-            pair: see `learn`.
+            pair, is_third: see `learn`.
             reported: whether a source reports the changes of the page.
         """
         page_bit = 1 << (crc32(str(page_key).encode()) & 15)
@@ -127,7 +134,9 @@ class ReadingPair:
             # A change that is rare but the same on all pages may only mask numbers: a new slogan in
             # its own container is an edit.
             alike = not reported and rule.cover == Cover.WORDING
-            if differs and (
+            if is_third and _is_edit(before, rule):
+                rule = _without_edit(before, rule)
+            elif differs and (
                 pair == 1 or rule.key in again or (alike and rule.repeats > before.repeats)
             ):
                 rule = replace(rule, pages=rule.pages | page_bit)
@@ -177,6 +186,16 @@ class ReadingPair:
             if key not in rules
         ]
         return [*unseen, *rules.values()]
+
+
+def _is_edit(before: VolatileRule, after: VolatileRule) -> bool:
+    """Whether a change that only a pair showed is there again, the same one."""
+    return before.at_once == 1 and after.repeats > before.repeats
+
+
+def _without_edit(before: VolatileRule, after: VolatileRule) -> VolatileRule:
+    """Return a rule whose blocks were edited between the two readings of the pair, and stayed."""
+    return replace(before, seen=after.seen, at_once=0, stayed=after.stayed + 1, confirmed=False)
 
 
 def _is_kept(rule: VolatileRule) -> bool:

@@ -144,6 +144,7 @@ class ChangeDetector:
             page_id=page.page_id,
             threshold=site.config.change_threshold,
             pair=0 if mode.hinted else mode.pair,
+            is_third=mode.is_third and not mode.hinted,
             expected=mode.hinted or mode.from_replica,
             reported=mode.reported,
             certain=mode.certain,

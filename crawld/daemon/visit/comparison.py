@@ -41,6 +41,8 @@ class BodyComparison:
         pdf: the text that was compared instead of a PDF.
         is_unproven: whether noise of its host differed twice in a row on the page, and no page was
             fetched again at once to see whether it stays.
+        is_by_pair: whether it only is the same under noise rules that its pair with the copy held
+            proved.
         why: why a plug-in says that it is the same, or not; empty: none says.
     """
 
@@ -53,6 +55,7 @@ class BodyComparison:
     template: bytes | None = None
     pdf: PdfText | None = None
     is_unproven: bool = False
+    is_by_pair: bool = False
     why: str = ""
 
     def decided(self, *, changed: bool, why: str) -> BodyComparison:
@@ -84,6 +87,7 @@ class ComparisonBasis:
         threshold: weighted difference from which the page counts as changed.
         pair: if both bodies were fetched one host delay apart, how many differences in a row prove
             noise; else 0.
+        is_third: whether the last body was one of a pair with `held`, too.
         expected: whether a hint made the visit, or a replica answered it: no evidence of noise.
         reported: whether a source reports the changes of the page.
         certain: whether a wiki reported the change: whatever differs is one.
@@ -96,6 +100,7 @@ class ComparisonBasis:
     page_id: int
     threshold: float = 0.0
     pair: int = 0
+    is_third: bool = False
     expected: bool = False
     reported: bool = False
     certain: bool = False
@@ -112,12 +117,13 @@ class ComparisonBasis:
         readings = ReadingPair.of(old, new)
         return ComparisonBasis(
             held=self.held,
-            rules=readings.learn(self.rules, pair=self.pair),
+            rules=readings.learn(self.rules, pair=self.pair, is_third=self.is_third),
             template=readings.learn_host(
                 self.template,
                 page_key=self.page_id,
                 own=self.rules,
                 pair=self.pair,
+                is_third=self.is_third,
                 reported=self.reported,
             ),
             page_id=self.page_id,
@@ -170,6 +176,7 @@ def compare(body: bytes, content_type: str | None, basis: ComparisonBasis) -> Bo
         rules=_if_new(basis.rules, after.rules),
         template=_if_new(basis.template, after.template),
         is_unproven=after is not basis and _is_unproven(after),
+        is_by_pair=equal and bool(basis.pair and analysis.difference),
     )
 
 

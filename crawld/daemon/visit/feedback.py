@@ -15,7 +15,7 @@ from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.visit.change_detection import ChangeDetector
 from crawld.daemon.visit.comparison import BodyComparison
 from crawld.daemon.visit.conclude import Visit
-from crawld.daemon.visit.pairs import proof_of_pair, wants_pair
+from crawld.daemon.visit.pairs import is_certain, proof_of_pair, wants_pair
 from crawld.daemon.visit.record import VisitFeedback, streak_after
 from crawld.daemon.visit.validators import NO_EVIDENCE, OriginValidators, RequestMode
 from crawld.net.exchange import FetchFailure, FetchResponse
@@ -75,6 +75,8 @@ class VisitLearning:
         pair = proof_of_pair(page, now, delay_s) if page.page_id in self._pairs else 0
         self._pairs.discard(page.page_id)
         mode = self.validators.request_mode(page, pair=pair)
+        if pair and page.page_id in self._repeated:
+            mode = replace(mode, is_third=True)
         if not covered:
             return mode
         reporter = self._database.look_up(hint.reporter_of, page.page_id)
@@ -118,11 +120,13 @@ class VisitLearning:
         return VisitFeedback(validators=validators, template=template, again=again)
 
     def _wants_pair(self, visit: Visit, *, is_third: bool) -> bool:
-        """Whether a page is to be fetched again at once, also after a pair that proves nothing."""
-        if visit.judgement.outcome is not Outcome.CHANGED or visit.mode.hinted:
+        """Whether a page is to be fetched again at once, also after a pair that leaves it open."""
+        if visit.mode.hinted:
             return False
         if visit.mode.pair:
-            return visit.mode.pair > 1 and not is_third
+            return not is_third and _leaves_open(visit)
+        if visit.judgement.outcome is not Outcome.CHANGED:
+            return False
         if visit.page.requisite or visit.mode.from_replica or not visit.readable or visit.variant:
             return False
         return wants_pair(
@@ -132,6 +136,14 @@ class VisitLearning:
             confirm_pages=self.detector.confirm_pages,
             is_unproven=_is_unproven(visit),
         )
+
+
+def _leaves_open(visit: Visit) -> bool:
+    """Whether the difference of a pair may be an edit."""
+    if visit.mode.pair > 1:
+        return visit.judgement.outcome is Outcome.CHANGED
+    is_by_pair = visit.comparison is not None and visit.comparison.is_by_pair
+    return is_by_pair and not is_certain(visit.page, visit.at)
 
 
 def _is_unproven(visit: Visit) -> bool:

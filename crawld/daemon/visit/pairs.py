@@ -2,7 +2,7 @@
 
 Pairs are few: the first pages of each host, and about as many with noise that those did not show;
 then pages that changed at 3, 12, 48 … visits in a row, and one changed visit in 64. Where an edit
-may lie between the two, they are fetched a third time.
+may lie between the two, they are fetched a third time: an edit stays as it is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ PAIR_S = 60.0
 """Two fetches at most this (or four host delays) apart are a pair."""
 
 PROMPT_S = 30.0
-"""Nobody edits between two fetches at most this apart: one difference proves noise."""
+"""Hardly anybody edits between two fetches at most this apart: one difference proves noise."""
+
+CERTAIN_S = 10.0
+"""Where they are further apart, a third fetch tells whether an edit lies between them."""
 
 
 UNPROVEN_FACTOR = 2
@@ -66,3 +69,8 @@ def proof_of_pair(page: PageRecord, now: float, delay_s: float) -> int:
     if before is None or not 0.0 <= now - before <= max(PAIR_S, 4.0 * delay_s):
         return 0
     return 1 if now - before <= PROMPT_S else 2
+
+
+def is_certain(page: PageRecord, now: float) -> bool:
+    """Whether no edit lies between the last visit, which was one of a pair, and one now."""
+    return page.last_visit_at is not None and now - page.last_visit_at <= CERTAIN_S

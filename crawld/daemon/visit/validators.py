@@ -34,6 +34,7 @@ class RequestMode:
         check: whether they are left out on purpose, to test the trust in the server.
         pair: if the copy held was fetched one host delay ago, how many differences in a row prove
             noise; else 0.
+        is_third: whether the visit before it was that of a pair, too, with the same copy held.
         variant: whether the copy held has another form: nothing is compared with it.
         reported: whether hint sources report the changes of the page.
         hinted: whether a hint says that the page changed; a difference is then no evidence of
@@ -45,6 +46,7 @@ class RequestMode:
     sent: Validators = NO_VALIDATORS
     check: bool = False
     pair: int = 0
+    is_third: bool = False
     variant: bool = False
     reported: bool = False
     hinted: bool = False
@@ -62,7 +64,7 @@ class RequestMode:
 
     def as_variant(self) -> RequestMode:
         """Return the mode of a request in another form than that of the copy held."""
-        return replace(self, sent=NO_VALIDATORS, check=False, pair=0, variant=True)
+        return replace(self, sent=NO_VALIDATORS, check=False, pair=0, is_third=False, variant=True)
 
 
 UNCONDITIONAL = RequestMode()

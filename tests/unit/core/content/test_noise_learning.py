@@ -8,6 +8,7 @@ import pytest
 
 from crawld.core.content.analysis import difference_of, read_blocks
 from crawld.core.content.blocks import Blocks
+from crawld.core.content.figures import is_figure
 from crawld.core.content.fingerprint import digest
 from crawld.core.content.noise_learning import ReadingPair
 from crawld.core.content.volatile import NO_RULES, VolatileRules
@@ -91,6 +92,26 @@ def test_a_pair_with_time_for_an_edit_confirms_at_its_second_difference():
     stayed = ReadingPair.of(readings[1], readings[1]).learn(rules, pair=2)
     edited = ReadingPair.of(readings[1], readings[2]).learn(stayed, pair=2)
     assert difference_of(readings[2], readings[3], edited) > 0
+
+
+@pytest.mark.parametrize(("third", "is_noise"), [(11, False), (12, True)])
+def test_a_third_reading_tells_an_edit_between_those_of_a_pair_from_noise(third, is_noise):
+    held, second, last, later = blocks(*(f"{STABLE}<p>Page {n}</p>" for n in (10, 11, third, 20)))
+    own = ReadingPair.of(held, second).learn(VolatileRules(), pair=1)
+    template = ReadingPair.of(held, second).learn_host(
+        VolatileRules(), page_key=1, own=VolatileRules(), pair=1
+    )
+    assert difference_of(held, second, own) == 0
+    readings = ReadingPair.of(held, last)
+    template = readings.learn_host(template, page_key=1, own=own, pair=1, is_third=True)
+    own = readings.learn(own, pair=1, is_third=True)
+    assert (difference_of(held, last, own) == 0) == is_noise
+    assert (difference_of(last, later, own) == 0) == is_noise
+    assert [is_figure(rule, read_twice=True) for rule in template.rules] == [not is_noise]
+    # What visits have proved, no edit disproves.
+    for old, new in itertools.pairwise(blocks(*(f"{STABLE}<p>Page {n}</p>" for n in range(5)))):
+        own = ReadingPair.of(old, new).learn(own)
+    assert difference_of(last, later, own) == 0
 
 
 def test_visits_confirm_only_what_differs_every_time():
