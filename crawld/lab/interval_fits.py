@@ -19,8 +19,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # imports its parts where they are used
 from numpy.typing import NDArray
-from scipy import optimize, special
 
 from crawld.lab.histories import Histories
 
@@ -86,7 +86,7 @@ class Intervals:
 def _gamma_density(x: Floats, p: Floats) -> Floats:
     scale, k = p
     at = x / scale
-    return np.asarray((k - 1.0) * np.log(at) - at - special.gammaln(k) - math.log(scale))
+    return np.asarray((k - 1.0) * np.log(at) - at - scipy.special.gammaln(k) - math.log(scale))
 
 
 def _weibull_density(x: Floats, p: Floats) -> Floats:
@@ -124,7 +124,7 @@ FAMILIES = (
         "gamma",
         ("scale", "shape"),
         _gamma_density,
-        lambda x, p: np.log(np.maximum(special.gammaincc(p[1], x / p[0]), 1e-300)),
+        lambda x, p: np.log(np.maximum(scipy.special.gammaincc(p[1], x / p[0]), 1e-300)),
         lambda mean, shape: (mean / shape, shape),
     ),
     Family(
@@ -164,7 +164,7 @@ def fit_family(family: Family, intervals: Intervals) -> Fit:
 
     def parameters(free: Floats) -> Floats:
         logs = np.clip(free, -_LARGEST_LOG, _LARGEST_LOG)
-        return np.where(shares, special.expit(logs), np.exp(logs))
+        return np.where(shares, scipy.special.expit(logs), np.exp(logs))
 
     def loss(free: Floats) -> float:
         p = parameters(free)
@@ -175,10 +175,10 @@ def fit_family(family: Family, intervals: Intervals) -> Fit:
     found = []
     for shape in _STARTS:
         given = np.array(family.start(mean, shape))
-        free = np.where(shares, special.logit(np.where(shares, given, 0.5)), np.log(given))
+        free = np.where(shares, scipy.special.logit(np.where(shares, given, 0.5)), np.log(given))
         corners = np.vstack([free, free + 0.5 * np.eye(len(free))])
         options = {"xatol": 1e-5, "fatol": 1e-6, "maxiter": 2_000, "initial_simplex": corners}
-        found.append(optimize.minimize(loss, free, method="Nelder-Mead", options=options))
+        found.append(scipy.optimize.minimize(loss, free, method="Nelder-Mead", options=options))
         if len(family.parameters) == 1:
             break
     best = min(found, key=lambda one: float(one.fun))

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-
-from playwright.sync_api import Browser, Page, sync_playwright
+from typing import TYPE_CHECKING
 
 from tests.peer import require_peer
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 _FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -21,6 +23,8 @@ _FLAGS = (
 @contextlib.contextmanager
 def with_chromium() -> Iterator[Browser]:
     """Run a browser; end its processes afterwards."""
+    from playwright.sync_api import sync_playwright
+
     program = require_peer("chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=list(_FLAGS))

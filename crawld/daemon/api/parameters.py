@@ -8,10 +8,8 @@ from fastapi import Query
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from crawld.daemon.api.schemas.form import MAX_ROW_ID
 from crawld.daemon.api.schemas.status import InvalidRequest, Problem
-
-MAX_ROW_ID: Final = 2**63 - 1
-"""The largest number that SQLite stores; Python's are unlimited."""
 
 After = Annotated[int, Query(ge=0, le=MAX_ROW_ID)]
 Limit = Annotated[int, Query(ge=1, le=10_000)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from crawld.daemon.api.schemas.status import Form
+from crawld.daemon.api.schemas.form import Form
 from crawld.store.frontier.dust import RuleStatus, RuleWord
 
 

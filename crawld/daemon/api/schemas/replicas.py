@@ -7,7 +7,8 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from crawld.core.replica.verdict import VerdictLevel
-from crawld.daemon.api.schemas.status import Done, Form
+from crawld.daemon.api.schemas.form import Form
+from crawld.daemon.api.schemas.status import Done
 
 MAX_NAME = 300
 """Longest host name or pattern."""

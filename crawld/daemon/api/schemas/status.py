@@ -8,33 +8,16 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, Field
 
 from crawld.core.page import Outcome, PageState
+from crawld.daemon.api.schemas.form import Form
 from crawld.daemon.api.schemas.page_profiles import SectionProfile
 from crawld.daemon.api.schemas.plugin import PluginStatus
 from crawld.daemon.api.schemas.replica_outlook import ReplicaOutlook
 from crawld.daemon.api.schemas.slots import RateLimitStatus, Slots
 from crawld.daemon.api.schemas.url_pattern import UrlPatternStatus
 from crawld.daemon.phase import Phase
-
-
-class Form(BaseModel):
-    """A request; unknown fields are refused."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    @field_validator("*")
-    @classmethod
-    def _is_text(cls, value: object) -> object:
-        """Refuse half a character (a lone surrogate): JSON allows it, UTF-8 and SQLite do not."""
-        for text in value if isinstance(value, list) else [value]:
-            if isinstance(text, str) and not text.isascii():
-                try:
-                    text.encode()
-                except UnicodeEncodeError:
-                    raise ValueError("contains half a character") from None
-        return value
 
 
 class Problem(BaseModel):
