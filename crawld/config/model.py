@@ -193,6 +193,12 @@ class StoreConfig(ConfigTable):
     keep_events: Count = key(
         1_000_000, "Newest events kept for feeds and notifications; 100 bytes each.", unit="events"
     )
+    keep_visit_days: Days | None = key(
+        None,
+        "How long a visit is kept that says the same of its page as the visits before and after "
+        "it; 220 bytes each. Unset: forever.",
+        unit="days",
+    )
 
 
 class FrontierConfig(ConfigTable):

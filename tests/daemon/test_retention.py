@@ -4,11 +4,16 @@ from dataclasses import replace
 
 import pytest
 
+from crawld.core.page import Outcome, PageState
 from crawld.daemon.jobs.retention import RetentionJob
 from crawld.store import visit
+from crawld.store.frontier import frontier
+from crawld.store.frontier.frontier import Discovery
 from crawld.store.mirror import events
 from crawld.store.mirror.selection import Reason, select_copy
+from crawld.store.visit import VisitRecord
 from tests.daemon.control_client import get, post
+from tests.daemon.harness import make_site, until
 from tests.daemon.page_history import BEGIN, DAY_S, visit_record
 
 
@@ -129,3 +134,41 @@ async def test_a_limit_that_may_be_exceeded_is_work(edited_page):
     assert not job.has_work()
     await running.database.write(visit.record, visit_record(page_id, 7))
     assert job.has_work()
+
+
+async def test_old_visits_that_repeat_others_are_deleted_once_an_hour(serve, paused_daemon, mirror):
+    web = await serve(make_site(pages=2))
+    running = await paused_daemon(web.url(), store={"keep_visit_days": 30.0})
+    await until(  # the daemon's own run at its start
+        lambda: mirror.rows("SELECT 1 FROM job WHERE name = 'retention' AND last_finished_at > 0"),
+        what="the retention job",
+    )
+    discovery = Discovery.of(web.url("/page"), site_id=1, at=BEGIN, depth=1)
+    [page] = await running.database.write(frontier.discover, [discovery])
+    edits = visit_record(page.page_id, 0), visit_record(page.page_id, 20)
+    now = running.context.clock.now()
+    looks = [BEGIN + day * DAY_S for day in range(1, 20)]
+    looks += [now + (day + 0.5) * DAY_S for day in range(-60, 0)]
+    for visited_at in looks:
+        look = VisitRecord(
+            page_id=page.page_id,
+            visited_at=visited_at,
+            outcome=Outcome.NOT_MODIFIED,
+            state=PageState.VISITED,
+        )
+        await running.database.write(visit.record, look)
+    for edit in edits:
+        await running.database.write(visit.record, edit)
+    job = RetentionJob(running.context)
+    assert "46 visits deleted" in await job.run()
+    assert (await job.progress())["visits"] == 46
+    left = mirror.rows("SELECT visited_at FROM visit ORDER BY visited_at")
+    assert [at for (at,) in left[:5]] == [
+        BEGIN,
+        BEGIN + DAY_S,
+        BEGIN + 19 * DAY_S,
+        BEGIN + 20 * DAY_S,
+        now - 59.5 * DAY_S,
+    ]
+    assert [at for (at,) in left[5:]] == looks[-30:]
+    assert "visits" not in await job.run()

@@ -47,7 +47,7 @@ ROOM_LAYERS = {
         ("seen",),
         ("frontier",),
         ("versions",),
-        ("mirror", "replica", "visit", "doctor", "growth", "job", "notification"),
+        ("mirror", "replica", "visit", "visit_thinning", "doctor", "growth", "job", "notification"),
     ),
     "daemon": (
         (

@@ -1,4 +1,4 @@
-"""The `retention` job: store old bodies as deltas, delete copies and events that are not kept.
+"""The `retention` job: store old bodies as deltas, delete copies, events and visits not kept.
 
 Deltas and the deletion of copies both change the bases of deltas, so they are one job. Each slice
 is read and encoded on a reader's thread, then written in one short transaction. The job rests as
@@ -13,11 +13,13 @@ from typing import Final
 import structlog
 import trio
 
+from crawld.core.display import plural
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.pacing import PacedReader
+from crawld.store import visit_thinning
 from crawld.store.frontier import event
 from crawld.store.versions import delta, quota, retention
-from crawld.store.versions.retention import RetentionRule
+from crawld.store.versions.retention import DAY_S, RetentionRule
 
 log = structlog.get_logger(__name__)
 
@@ -52,7 +54,8 @@ class RetentionJob(BackgroundWork):
         self._looked_at, self._next_look_at = 0, -math.inf
         self._enforced: list[tuple[int | None, int]] = []
         self._events, self._counted_at = math.inf, 0
-        self._deltas = self._saved_bytes = self._given_up = 0
+        self._thinned_at = -math.inf
+        self._deltas = self._saved_bytes = self._given_up = self._thinned = 0
 
     def has_work(self) -> bool:
         """Whether many copies are new, a limit may be exceeded, or a look is due in any case."""
@@ -64,11 +67,16 @@ class RetentionJob(BackgroundWork):
             or (bool(quotas) and new > 0)
             or self._are_rules_due(self._rules())
             or self._may_have_old_events()
+            or self._is_thinning_due()
         )
 
     def _may_have_old_events(self) -> bool:
         inserted = self._database.changes("event") - self._counted_at
         return self._events + inserted > self._config().store.keep_events
+
+    def _is_thinning_due(self) -> bool:
+        is_wanted = self._config().store.keep_visit_days is not None
+        return is_wanted and trio.current_time() - self._thinned_at >= DELETE_EVERY_S
 
     def _are_rules_due(self, rules: dict[int, RetentionRule]) -> bool:
         if not rules:
@@ -78,7 +86,7 @@ class RetentionJob(BackgroundWork):
 
     async def run(self) -> str:
         """Encode new deltas, delete copies by the rules, then enforce the quotas."""
-        deltas, given_up = self._deltas, self._given_up
+        deltas, given_up, thinned = self._deltas, self._given_up, self._thinned
         self._looked_at = self._database.changes("version")
         self._next_look_at = trio.current_time() + FEW_S
         await self._encode_deltas()
@@ -91,7 +99,11 @@ class RetentionJob(BackgroundWork):
             await self._evict(site_id, max_bytes)
         if self._may_have_old_events():  # all rows are counted
             await self._delete_events()
-        return f"{self._deltas - deltas} deltas, {self._given_up - given_up} copies deleted"
+        if self._is_thinning_due():
+            await self._thin_visits()
+        result = f"{self._deltas - deltas} deltas, {self._given_up - given_up} copies deleted"
+        thinned = self._thinned - thinned
+        return f"{result}, {plural(thinned, 'visit')} deleted" if thinned else result
 
     async def progress(self) -> dict[str, int]:
         """Return counts since the start, and how many versions wait."""
@@ -99,6 +111,7 @@ class RetentionJob(BackgroundWork):
             "deltas": self._deltas,
             "saved_bytes": self._saved_bytes,
             "given_up": self._given_up,
+            "visits": self._thinned,
             "waiting": await self._database.read(delta.count_pending),
         }
 
@@ -143,6 +156,14 @@ class RetentionJob(BackgroundWork):
         while beyond > 0:
             await self._database.write(event.delete_oldest, min(beyond, EVENTS_AT_ONCE))
             beyond -= EVENTS_AT_ONCE
+
+    async def _thin_visits(self) -> None:
+        keep_days = self._config().store.keep_visit_days
+        self._thinned_at = trio.current_time()
+        before = self._clock.now() - (keep_days or math.inf) * DAY_S
+        while (slice_ := await self._paced.read(visit_thinning.plan, before)) is not None:
+            await self._database.write(visit_thinning.apply, slice_)
+            self._thinned += len(slice_.visit_ids)
 
     async def _encode_deltas(self) -> None:
         while (slice_ := await self._paced.read(delta.plan)) is not None:
