@@ -16,7 +16,7 @@ from crawld.core.content.analysis import analyse, read_blocks
 from crawld.core.content.fingerprint import cleaned_digest, digest, sketch
 from crawld.core.content.noise_learning import ReadingPair
 from crawld.core.content.volatile import NO_RULES, VolatileRules, cleaned
-from crawld.core.page import Outcome, PageState
+from crawld.core.page import Failure, Outcome, PageState
 from crawld.daemon.visit.comparison import ComparisonBasis, compare
 from crawld.simweb.lookalike.render import render_page
 from crawld.simweb.lookalike.web import LookalikeWeb
@@ -190,6 +190,20 @@ def unchanged(page_id: int, day: float, *, moved_to: str | None = None) -> Visit
         outcome=Outcome.UNCHANGED if moved_to is None else Outcome.MOVED,
         state=PageState.VISITED,
         redirect_url=moved_to,
+    )
+
+
+def failed(page_id: int, day: float) -> VisitRecord:
+    """Return the visit of a page that shows nothing, so that there is nothing to compare."""
+    visited_at = START_AT + day * DAY_S
+    return VisitRecord(
+        page_id=page_id,
+        visited_at=visited_at,
+        outcome=Outcome.FAILED,
+        state=PageState.DISCOVERED,
+        failure=Failure.TIMEOUT,
+        failure_count=1,
+        retry_at=visited_at + DAY_S,
     )
 
 

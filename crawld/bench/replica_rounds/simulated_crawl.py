@@ -19,6 +19,7 @@ from crawld.bench.replica_rounds.page_visits import (
     DAY_S,
     START_AT,
     PageVisits,
+    failed,
     linking_visit,
     unchanged,
 )
@@ -200,12 +201,12 @@ class SimulatedCrawl:
         """Count a visit; return it if it is to be stored."""
         host, index = self.web.hosts[number], int(self.first_page[number]) + at
         to = int(host.pages.redirect_to[at])
-        if not shown and to < 0:
-            return None  # it shows nothing
         before = self.visited_day[index]
         self.visited_day[index] = self.day
         self.visits[index] += before > NEVER_DAY
         page_id = int(self.page_ids[index])
+        if not shown and to < 0:
+            return failed(page_id, self.day) if before == NEVER_DAY or store_unchanged else None
         if before == NEVER_DAY or shown != int(self._shown[index]):
             self._shown[index] = shown
             return self._visitor.changed(page_id, number, at, self.day, shown)
