@@ -44,7 +44,7 @@ async def test_virtual_hosts_by_name_and_by_address(nursery):
     named, addressed = make_sites(["Alpha.test", "127.4.5.6"], pages=3, seed=1)
     web = SimWeb([named, addressed], clock=lambda: NOW, any_loopback=True)
     listening = await nursery.start(web.serve)
-    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+    async with httpx.AsyncClient(verify=False, trust_env=False, timeout=60) as client:
         by_name = await client.get(listening.url(), headers={"Host": "alpha.TEST:1"})
         by_address = await client.get(listening.url("127.4.5.6"), headers={"User-Agent": "x/1"})
         unknown = await client.get(listening.url(), headers={"Host": "beta.test"})
@@ -89,7 +89,7 @@ async def test_the_site_follows_an_injected_clock(nursery):
     )
     web = SimWeb([site], clock=lambda: now[0])
     listening = await nursery.start(web.serve)
-    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+    async with httpx.AsyncClient(verify=False, trust_env=False, timeout=60) as client:
         first = await client.get(listening.url())
         tag = {"If-None-Match": first.headers["ETag"]}
         assert (await client.get(listening.url(), headers=tag)).status_code == 304
@@ -237,7 +237,7 @@ async def test_faults_that_parsers_reject(nursery):
     for broken in (fault.invalid_header(), fault.invalid_chunks(), fault.junk()):
         web = SimWeb([faulty(one=broken)], clock=lambda: NOW)
         listening = await nursery.start(web.serve)
-        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+        async with httpx.AsyncClient(verify=False, trust_env=False, timeout=60) as client:
             with pytest.raises(httpx.RemoteProtocolError):
                 await client.get(listening.url())
 
@@ -263,7 +263,7 @@ async def test_faults_that_are_valid_responses(nursery):
     )
     web = SimWeb([site], clock=lambda: NOW)
     listening = await nursery.start(web.serve)
-    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+    async with httpx.AsyncClient(verify=False, trust_env=False, timeout=60) as client:
 
         async def get(path):
             return await client.get(listening.url(path=path))
