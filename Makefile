@@ -11,7 +11,7 @@ DEV     = $(VENV)/.installed-dev
 # The tests start hundreds of programs: each would compile its modules anew, 2 seconds of work.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test lint format bench torture fuzz soak storm dust mutants mutation bugs campaign peers clean
+.PHONY: run test check lint format bench torture fuzz soak storm dust mutants mutation bugs campaign peers clean
 
 # `make run`                             live demo: a changing site on loopback and its mirror
 # `make run SEED=URL CONTACT=you@host`   a polite mirror of a real site, kept in $(DB)
@@ -27,6 +27,10 @@ endif
 # `make test WORKERS=0 ARGS=tests/unit`   some of the tests, in one process
 test: $(DEV) peers
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+# unit and property tests
+check: $(DEV)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal tests/unit tests/property $(ARGS)
 
 lint: $(DEV)
 	$(BIN)/ruff check .

@@ -60,13 +60,13 @@ def test_a_signal_ends_a_benchmark_and_removes_its_folder(tmp_path, number, code
     """SIGTERM and SIGHUP do so even if Ctrl-C is ignored, as in the background of a script."""
     ignored = {} if number == signal.SIGINT else {"preexec_fn": ignore_ctrl_c}
     with subprocess.Popen(
-        command("bench", "replica", "--quick"),
+        command("bench", "seen", "--quick"),
         env=os.environ | {"TMPDIR": str(tmp_path)},
         stderr=subprocess.PIPE,
         text=True,
         **ignored,
     ) as running:
-        assert "days of" in running.stderr.readline()
+        assert "known URLs" in running.stderr.readline()
         assert list(tmp_path.iterdir())
         running.send_signal(number)
         assert running.wait(60) == code

@@ -62,7 +62,7 @@ def test_another_file_is_refused(tmp_path, text):
 
 def test_a_benchmark_that_fails_is_named_and_stops_no_other():
     told = []
-    value = run_all(["missing", "select"], quick=True, progress=told.append)
+    value = run_all(["missing", "hints"], quick=True, progress=told.append)
     assert value["failed"] == {"missing": 2}
-    assert value["results"]["select"]["name"] == "select"
-    assert told == ["== missing", "== select"]
+    assert value["results"]["hints"]["name"] == "hints"
+    assert told == ["== missing", "== hints"]
