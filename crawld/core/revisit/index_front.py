@@ -47,6 +47,8 @@ the best of the next few. No value may grow by more than this share of the best 
 _GONE = np.array([[-math.inf], [0.0]])
 """The line of a place without a page."""
 
+_NO_LINES = np.zeros((2, 0))
+
 
 class IndexFront:
     """The best pages of a shortlist, and the lines that their values follow.
@@ -60,7 +62,7 @@ class IndexFront:
         "_begun",
         "_ends",
         "_lasts_s",
-        "_left",
+        "_line",
         "_lines",
         "_pages",
         "_place",
@@ -77,11 +79,10 @@ class IndexFront:
         self._slot: list[int] = []
         self._place: dict[int, int] = {}
         # The line of a place is values + slopes (at - _begun); a row of each.
-        self._lines = np.zeros((2, 0))
-        self._left: list[int] = []  # places whose pages left, and whose lines are still there
+        self._lines, self._line = _NO_LINES, _NO_LINES.data
         self._ends: list[tuple[float, int]] = []
         self._begun, self._used, self._lasts_s = -math.inf, 0, 0.0
-        self._ranked: list[tuple[float, int, float, float]] = []
+        self._ranked: list[tuple[int, float, float]] = []
         self._ranked_until = -math.inf
         self.until, self.floor = -math.inf, -math.inf
 
@@ -91,10 +92,10 @@ class IndexFront:
             return self._highest_valued(at)
         if at < self._ranked_until:
             ranked, places = self._ranked, self._place
-            while ranked and ranked[-1][1] not in places:
+            while ranked and ranked[-1][0] not in places:
                 ranked.pop()
             best, value, since_s = -1, -math.inf, at - self._begun
-            for _, slot, begun, slope in ranked[-_COMPARED:]:
+            for slot, begun, slope in ranked[-_COMPARED:]:
                 now = begun + slope * since_s
                 if now > value and slot in places:
                     best, value = slot, now
@@ -112,14 +113,12 @@ class IndexFront:
     def _highest(self, at: float) -> tuple[int, float]:
         """Return `best` of all pages of the front; rank the next ones where they rise slowly."""
         self._redraw(at, at)
-        if self._left:
-            self._lines[:, self._left] = _GONE
-            self._left.clear()
         since_s = at - self._begun
         begun, slopes = self._lines
-        values = begun + slopes * since_s
+        values = slopes * since_s
+        values += begun
         place = int(values.argmax())
-        value = float(values[place])
+        value = values.item(place)
         self._ranked_until = -math.inf
         if self._used and since_s > 0.0:
             step_s = since_s / self._used
@@ -127,13 +126,16 @@ class IndexFront:
             if count >= _COMPARED and self._redraw(at, at + count * step_s):
                 count = min(self._steady_s(value) / step_s, count)
             if count >= _COMPARED:
-                self._rank(begun + slopes * (since_s + 0.5 * count * step_s), int(count))
+                np.multiply(slopes, since_s + 0.5 * count * step_s, out=values)
+                values += begun
+                self._rank(values, int(count))
                 self._ranked_until = at + count * step_s
         return self._slot[place], value
 
     def _steady_s(self, value: float) -> float:
         """Return how long no value grows by more than twice `_SAME` of the best, seconds."""
-        return 2.0 * _SAME * value / max(float(self._lines[1].max()), 1e-300)
+        slopes = self._lines[1]
+        return 2.0 * _SAME * value / max(slopes.item(slopes.argmax()), 1e-300)
 
     def _redraw(self, at: float, until: float) -> bool:
         """Draw lines that end before then anew, to reach until then; return whether there are."""
@@ -145,10 +147,10 @@ class IndexFront:
         return bool(ended)
 
     def _rank(self, values: Floats, count: int) -> None:
-        best = values.argpartition(-count)[-count:]
-        slots = [self._slot[place] for place in best.tolist()]
-        begun, slopes = self._lines[:, best].tolist()
-        self._ranked = sorted(zip(values[best].tolist(), slots, begun, slopes, strict=True))
+        best = values.argpartition(-count)[-count:].tolist()
+        slot, line, halfway = self._slot, self._line, values.data
+        ranked = sorted([(halfway[place], slot[place], place) for place in best])
+        self._ranked = [(slot, line[0, place], line[1, place]) for _, slot, place in ranked]
 
     def close(self) -> None:
         """Let the front be chosen anew at the next pick."""
@@ -207,7 +209,7 @@ class IndexFront:
         """Remove a page; do nothing if it is absent."""
         place = self._place.pop(slot, None)
         if place is not None:
-            self._left.append(place)
+            self._line[0, place], self._line[1, place] = -math.inf, 0.0
             self._used += 1
 
     def _draw_many(self, slots: Slots) -> None:
@@ -219,7 +221,8 @@ class IndexFront:
         self._lines[0, :count] = values[:count]
         if until > at:
             self._lines[1, :count] = (values[count:] - values[:count]) / (ends - at)
-        self._slot, self._left = slots.tolist(), []
+        self._line = self._lines.data
+        self._slot = slots.tolist()
         self._place = dict(zip(self._slot, range(count), strict=True))
         early = np.flatnonzero(ends < until)
         # A sorted list is a heap.
@@ -234,6 +237,7 @@ class IndexFront:
         value, end = pages.value(slot, at), max(pages.line_end(slot, at), until)
         end = min(end, self.until)
         slope = (pages.value(slot, end) - value) / (end - at) if end > at else 0.0
-        self._lines[:, place] = value - slope * (at - self._begun), slope
+        self._line[0, place] = value - slope * (at - self._begun)
+        self._line[1, place] = slope
         if end < self.until:
             heappush(self._ends, (end, slot))

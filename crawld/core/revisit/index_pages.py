@@ -31,6 +31,8 @@ UNKNOWN_SCALE_S = 30 * 86_400.0
 UNKNOWN_RATE = 1.0 / UNKNOWN_SCALE_S
 """Change rate of a page without known history, 1/s."""
 
+_KERNELS = tuple(enumerate(KERNELS_S))
+
 LONGEST_S = 2.0**41
 """Time since the last visit of a page never visited."""
 
@@ -121,10 +123,6 @@ class IndexPages:
         self._rate[slot] = rate
         self._rates += self._rate[slot] - before
 
-    def set_model(self, slot: int, age: float, scale: float) -> None:
-        """Set the age and the scale of a page."""
-        self._age[slot], self._scale[slot] = age, scale
-
     def set_change(self, slot: int, at: float, excitement: Sequence[float], rate: float) -> None:
         """Set the last known change of a page, its excitement after it and its change rate."""
         self.changed_at[slot], self.excitement[slot] = at, excitement
@@ -132,21 +130,24 @@ class IndexPages:
 
     def add_changes(self, slot: int, changed_at: Sequence[float]) -> None:
         """Add changes of a page that a visit found, the oldest first."""
-        known, excitement = _floats_of(self.changed_at), _floats_of(self.excitement)
+        known, excitement, exp = self.changed_at.data, self.excitement.data, math.exp
+        last_at = known[slot]
         for at in changed_at:
-            gap_s = max(at - known[slot], 0.0)
-            for kernel, tau_s in enumerate(KERNELS_S):
-                held = excitement[slot, kernel] * math.exp(-gap_s / tau_s)
+            gap_s = at - last_at if at > last_at else 0.0
+            for kernel, tau_s in _KERNELS:
+                held = excitement[slot, kernel] * exp(-gap_s / tau_s)
                 excitement[slot, kernel] = held + 1.0
-            known[slot] = max(at, known[slot])
+            if at > last_at:
+                last_at = at
+        known[slot] = last_at
 
     def known_change(self, slot: int) -> KnownChange:
         """Return the last known change of a page."""
         return KnownChange(float(self.changed_at[slot]), self.excitement[slot].tolist())
 
-    def set_visit(self, slot: int, at: float) -> None:
-        """Set the time of the last visit of a page."""
-        self._visited_at[slot] = at
+    def set_visit(self, slot: int, at: float, age: float, scale: float) -> None:
+        """Set the time of the last visit of a page, and its age and scale then."""
+        self._visited_at[slot], self._age[slot], self._scale[slot] = at, age, scale
 
     def state(self, slot: int) -> tuple[float, float, float]:
         """Return last visit, age and scale of a page."""
@@ -197,32 +198,35 @@ class IndexPages:
 
     def since(self, slots: Slots, at: float | Floats) -> Floats:
         """Return the time since the last visit of each page, seconds; ≥ 0."""
-        return np.asarray(np.maximum(at - self.visited_at[slots], 0.0))
+        since = at - self.visited_at.take(slots)
+        return np.asarray(np.maximum(since, 0.0, out=since))
 
     def ages_and_scales(self, slots: Slots) -> tuple[Floats, Floats]:
         """Return age and scale of each page."""
-        return self.age[slots].astype(np.float64), self.scale[slots].astype(np.float64)
+        return self.age.take(slots).astype(np.float64), self.scale.take(slots).astype(np.float64)
 
     def line_ends(self, slots: Slots, at: float) -> Floats:
         """Return `line_end` of many pages."""
-        lines_s = self.table.lines_s(self.scale[slots].astype(np.float64), self.since(slots, at))
-        return np.asarray(self.visited_at[slots] + lines_s)
+        scale = self.scale.take(slots).astype(np.float64)
+        return self.visited_at.take(slots) + self.table.lines_s(scale, self.since(slots, at))
 
     def values(self, slots: Slots, at: float | Floats) -> Floats:
         """Return the values of visits now, or each at its time, seconds."""
         age, scale = self.ages_and_scales(slots)
-        return np.asarray(self.table.values(age, scale, self.since(slots, at)) * self.weight[slots])
+        values = self.table.values(age, scale, self.since(slots, at))
+        values *= self.weight.take(slots)
+        return values
 
     def dues(self, slots: Slots, level: float) -> Floats:
         """Return `due` of many pages."""
-        weight = self.weight[slots].astype(np.float64)
+        weight, visited_at = self.weight.take(slots).astype(np.float64), self.visited_at.take(slots)
         if level == 0.0:
-            return np.where(weight > 0.0, self.visited_at[slots], np.inf)
+            return np.where(weight > 0.0, visited_at, np.inf)
         age, scale = self.ages_and_scales(slots)
         with np.errstate(divide="ignore", over="ignore"):
             wanted = level / np.maximum(weight, 1e-30)
             wait = self.table.waits_s(age, scale, wanted)
-        return np.where(weight > 0.0, self.visited_at[slots] + wait, np.inf)
+        return np.where(weight > 0.0, visited_at + wait, np.inf)
 
 
 def _floats_of(array: NDArray[np.floating[Any]]) -> memoryview[float]:

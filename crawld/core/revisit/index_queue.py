@@ -38,6 +38,9 @@ Slots = NDArray[np.int64]
 NEW = -(2.0**42)
 """Keys of new pages are within `LONGEST_S` of this: before all times."""
 
+_NEWEST = NEW / 2
+"""No key of a new page is larger."""
+
 _SMALL = 512
 """Up to this number, all pages are in the shortlist: exact, and cheaper than any heap."""
 
@@ -64,6 +67,9 @@ _HALVED = 2
 _SLOWEST = 0.1
 """Of many pages at once: a value grows at most with the inverse of this power of the time since the
 visit, near the level."""
+
+_ROUNDED = 1.0 + 1e-9
+"""A tenth power is rounded by less than this."""
 
 _NEAR = 0.99
 _ADMITTED, _ADMITTED_LATER, _MANY = 0.8, 0.95, 160_000
@@ -110,7 +116,7 @@ class IndexQueue:
 
     def is_new(self, slot: int) -> bool:
         """Whether a waiting page is among the new ones."""
-        return slot in self._heap and self._heap.key(slot) <= NEW / 2
+        return slot in self._heap and self._heap.key(slot) <= _NEWEST
 
     # --- adding and removing --------------------------------------------------------------------
 
@@ -126,13 +132,14 @@ class IndexQueue:
         """Add a page; it is checked when its value may reach the level."""
         self._heap.push(slot, self._pages.due(slot, self._level))
 
-    def push_visited(self, slot: int) -> None:
+    def push_visited(self, slot: int, at: float) -> None:
         """Add a page that was visited just now."""
-        if self._level == 0.0 and len(self._heap) <= _SMALL:
+        level = self._level
+        if level == 0.0 and len(self._heap) <= _SMALL:
             self._shortlist[slot] = slot
-            self._front.enter(slot, self._pages.state(slot)[0])
+            self._front.enter(slot, at)
         else:
-            self.push(slot)
+            self._heap.push(slot, self._pages.due(slot, level))
 
     def recheck(self, slot: int, now: float) -> None:
         """Mark a page for valuation at the next pick, whether it was waiting or not."""
@@ -176,10 +183,11 @@ class IndexQueue:
     def first_new(self) -> int:
         """Return the first of the new pages, or `ABSENT`."""
         self._picks_since_rekey += 1
-        if not self._heap.is_due(NEW / 2):
+        heap = self._heap
+        if heap.least > _NEWEST:
             return ABSENT
-        slot = self._heap.first()
-        return slot if slot != ABSENT and self._heap.key(slot) <= NEW / 2 else ABSENT
+        slot = heap.first()
+        return slot if slot != ABSENT and heap.key(slot) <= _NEWEST else ABSENT
 
     def best(self, at: float) -> tuple[int, float]:
         """Return the page of highest value and the value; (-1, −inf) if none waits.
@@ -193,7 +201,7 @@ class IndexQueue:
             self._sweep(at)
         if at >= front.until:
             self._choose_front(at)
-        elif self._heap.is_due(at):
+        elif self._heap.least <= at:
             self._promote_due(at)
         slot, value = front.best(at)
         if value < front.floor:
@@ -211,11 +219,11 @@ class IndexQueue:
             self._raise_level(at)
         until = self._front.planned_until(at)
         due = self._heap.take_due(until, _MAX_PROMOTED)
-        if len(due) == _MAX_PROMOTED and self._heap.is_due(until):
+        if len(due) == _MAX_PROMOTED and self._heap.least <= until:
             until = max(min(until, self._heap.key(self._heap.first())), at)
-        slots = np.concatenate([self._listed(), np.array(due, dtype=np.int64)])
+        slots = np.concatenate([self._listed(), due])
         values = self._pages.values(slots, until)
-        if due:
+        if len(due):
             slots, values = self._admit(slots, values, len(due), until)
         self._front.choose(slots, values, at, until, waiting=len(self))
 
@@ -230,7 +238,7 @@ class IndexQueue:
     def _promote_due(self, at: float) -> None:
         """Move pages that are due before the front is chosen anew to the shortlist."""
         admitted = self._level * self._admitted()
-        for slot in self._heap.take_due(at, _MAX_PROMOTED):
+        for slot in self._heap.take_due(at, _MAX_PROMOTED).tolist():
             value = self._pages.value(slot, at)
             if value < admitted:
                 self._heap.push(slot, self._recheck_at(slot, value, at))
@@ -308,15 +316,26 @@ class IndexQueue:
             step_s[reached] = 0.0
         return np.asarray(at + np.maximum(step_s, least_s))
 
-    def _recheck_times(self, slots: Slots, values: Floats, at: float) -> Floats:
-        """Return a time before which a page stays below the level, of many pages at once."""
+    def _not_before(self, due: Floats, slots: Slots, values: Floats, at: float) -> Floats:
+        """Return the later of what the tables say and of how far a value can grow, of many pages.
+
+        A page whose value is v reaches the level when the time since its visit has grown to
+        (level / v) ** _SLOWEST times of it, at the earliest. A root takes longer than all else
+        here, so it is computed only where the tenth power of the time until `due` is less.
+        """
         if self._level == 0.0:
-            return np.full(len(slots), at)
-        since = np.minimum(at - self._pages.visited_at[slots], LONGEST_S)
-        with np.errstate(divide="ignore"):
+            return np.maximum(due, at)
+        since = np.minimum(at - self._pages.visited_at.take(slots), LONGEST_S)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             ratio = np.where(values > 0.0, self._level / np.maximum(values, 1e-300), 1.0)
-        grown = np.maximum(ratio**_SLOWEST - 1.0, _PAUSE)
-        return np.asarray(at + np.maximum(since * grown, _PAUSE_S))
+            grown = np.maximum((due - at) / since + 1.0, 1.0)
+            squared = grown * grown
+            fourth = squared * squared
+            later = np.flatnonzero(ratio * _ROUNDED >= fourth * fourth * squared)
+        times = np.maximum(due, at + np.maximum(since * _PAUSE, _PAUSE_S))
+        root = ratio[later] ** _SLOWEST
+        times[later] = np.maximum(times[later], at + since[later] * (root - 1.0))
+        return times
 
     def _shortlist_size(self) -> int:
         return min(max(_SHORTLIST_LEAST, len(self) // _SHORTLIST_SHARE), _SHORTLIST_MOST)
@@ -328,7 +347,7 @@ class IndexQueue:
         if self._swept is None and self._picks_since_rekey * _REKEY_SHARE >= len(self):
             self._rekey(at)
         elif len(self._shortlist) == 0:
-            self._list(np.array(self._heap.take_due(math.inf, _TAKEN_IF_EMPTY), dtype=np.int64))
+            self._list(self._heap.take_due(math.inf, _TAKEN_IF_EMPTY))
             self._front.close()
         if at >= self._front.until:
             self._choose_front(at)
@@ -355,7 +374,7 @@ class IndexQueue:
     def _rekey_slots(self, slots: Slots, values: Floats, best: Slots, at: float) -> None:
         """Rekey waiting pages by the level and move the best of them to the shortlist."""
         due = self._pages.dues(slots, self._level)
-        self._heap.move(slots, np.maximum(due, self._recheck_times(slots, values, at)))
+        self._heap.move(slots, self._not_before(due, slots, values, at))
         for slot in slots[best].tolist():
             self._heap.remove(slot)
         self._list(slots[best])

@@ -1,24 +1,34 @@
-"""A priority queue over slots that sorts only its first part: 9 bytes a slot, 1 µs an operation.
+"""A priority queue over slots that sorts only its first part: 10 bytes a slot, 1 µs an operation.
 
 The index policy rechecks each page repeatedly, before its value can matter. A heap of flat arrays
 takes a dozen Python steps each time; the heap of the standard library is fast but costs 100 bytes
-an entry. Here the keys of all slots are in one flat array, and only the slots of least key are in a
-heap. When it is empty, the next part is found in one vectorised pass.
+an entry. Here the keys of all slots are in one flat array, and only the slots of least key, the
+*near end*, are in order: sorted in two more arrays, which are read from their start on, beside a
+heap of the few that were pushed since. When both are used up, the next part is found in one
+vectorised pass.
 
-Invariant: every member whose key is at most `_bound` has an entry (key, slot) in `_near`. An entry
-whose slot was removed or has another key is skipped.
+Slots leave in the order of key and slot, whatever part they were in.
+
+Invariant: every member whose key is at most `_bound` has an entry (key, slot) in the near end, at
+most one in its arrays. An entry whose slot was removed or has another key is skipped.
 """
 
 from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_right
 from heapq import heapify, heappop, heappush
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crawld.core.revisit.heap import ABSENT
+
+Floats = NDArray[np.float64]
+Slots = NDArray[np.int64]
+
+_NO_SLOTS: Slots = np.zeros(0, np.int64)
 
 _NEAR_SHARE, _NEAR_LEAST, _NEAR_MOST = 16, 256, 16_384
 """The near end is a sixteenth of the slots, within these limits, so that ordering it is quick."""
@@ -29,18 +39,35 @@ _SAMPLED = 65_536
 _STALE_FACTOR = 4
 """The near end is cleaned of stale entries at this multiple of its intended length."""
 
+_PUSHED_SHARE = 64
+"""A smaller share of the near end is pushed to the heap instead of sorted into the arrays."""
+
 
 class PartialHeap:
-    """Waiting slots, least key first; the interface of `SlotHeap`."""
+    """Waiting slots, least key first; the interface of `SlotHeap`.
 
-    __slots__ = ("_bound", "_count", "_key", "_near", "_waits")
+    Attributes:
+        least: no slot has a smaller key. It may be less than all keys: −∞ until the next part is
+            put in order.
+    """
+
+    __slots__ = (
+        "_bound",
+        "_count",
+        "_key",
+        "_near_keys",
+        "_near_slots",
+        "_place",
+        "_pushed",
+        "_waits",
+        "least",
+    )
 
     def __init__(self) -> None:
         self._key = array("d")
         self._waits = bytearray()
         self._count = 0
-        self._near: list[tuple[float, int]] = []
-        self._bound = -math.inf
+        self._forget_order()
 
     def __len__(self) -> int:
         return self._count
@@ -54,37 +81,94 @@ class PartialHeap:
 
     def first(self) -> int:
         """Return the slot of least key; `ABSENT` if the queue is empty."""
-        near, keys, waits = self._near, self._key, self._waits
+        keys, waits, pushed = self._key, self._waits, self._pushed
         while self._count:
-            while near:
-                key, slot = near[0]
-                if waits[slot] and keys[slot] == key:
-                    return slot
-                heappop(near)
-            near = self._refill()
+            place = self._place
+            if place < len(self._near_keys):
+                key, slot = self._near_keys[place], self._near_slots[place]
+                if not pushed or (key, slot) < pushed[0]:
+                    if waits[slot] and keys[slot] == key:
+                        self.least = key
+                        return slot
+                    self._place = place + 1
+                    continue
+            elif not pushed:
+                self._refill()
+                continue
+            key, slot = pushed[0]
+            if waits[slot] and keys[slot] == key:
+                self.least = key
+                return slot
+            heappop(pushed)
+        self.least = math.inf
         return ABSENT
 
-    def is_due(self, at: float) -> bool:
-        """Whether a slot may have this key or a smaller one; if not, none has."""
-        near = self._near
-        return near[0][0] <= at if near else self._count > 0
-
-    def take_due(self, at: float, most: int) -> list[int]:
+    def take_due(self, at: float, most: int) -> Slots:
         """Remove slots whose key is at most `at`, the least first, and return them."""
-        taken: list[int] = []
-        near, keys, waits = self._near, self._key, self._waits
-        while len(taken) < most and self._count:
-            if not near:
-                near = self._refill()
-            key, slot = near[0]
-            if key > at:
+        parts: list[Slots] = []
+        while self._count and most > 0:
+            taken = self._take_near(at, most)
+            if len(taken):
+                parts.append(taken)
+                most -= len(taken)
+            elif self._pushed or self._place < len(self._near_keys):
                 break
-            heappop(near)
-            if waits[slot] and keys[slot] == key:
-                waits[slot] = 0
-                self._count -= 1
-                taken.append(slot)
-        return taken
+            else:
+                self._refill()
+        self._set_least()
+        return np.concatenate(parts) if parts else _NO_SLOTS
+
+    def _set_least(self) -> None:
+        """Set `least` to the least key of the near end, where it has one."""
+        place, pushed = self._place, self._pushed
+        is_sorted = place < len(self._near_keys)
+        if not self._count:
+            self.least = math.inf
+        elif pushed:
+            key = pushed[0][0]
+            self.least = min(self._near_keys[place], key) if is_sorted else key
+        else:
+            self.least = self._near_keys[place] if is_sorted else -math.inf
+
+    def _take_near(self, at: float, most: int) -> Slots:
+        """Remove slots of the near end as `take_due`; return some, or none if none is due."""
+        place, pushed = self._place, self._pushed
+        end = bisect_right(self._near_keys, at, place)
+        keys = np.frombuffer(self._near_keys)[place:end]
+        slots = np.frombuffer(self._near_slots, np.int64)[place:end]
+        valid = np.flatnonzero(self._are_valid(keys, slots))
+        self._place = end
+        if len(valid) > most:
+            self._place = place + int(valid[most])
+            valid = valid[:most]
+        slots = slots[valid]
+        if pushed and pushed[0][0] <= at:
+            slots = self._with_pushed(keys[valid], slots, at, most)
+        np.frombuffer(self._waits, np.bool_)[slots] = False
+        self._count -= len(slots)
+        return slots
+
+    def _with_pushed(self, keys: Floats, slots: Slots, at: float, most: int) -> Slots:
+        """Add the slots that were pushed and are due to some of the arrays; leave the last ones."""
+        pushed, due = self._pushed, []
+        while pushed and pushed[0][0] <= at:
+            due.append(heappop(pushed))
+        pushed_keys, pushed_slots = np.array([key for key, _ in due]), np.array([s for _, s in due])
+        valid = self._are_valid(pushed_keys, pushed_slots)
+        keys = np.concatenate([keys, pushed_keys[valid]])
+        slots = np.concatenate([slots, pushed_slots[valid]])
+        order = np.lexsort((slots, keys))
+        keys, slots = keys[order], slots[order]
+        single = np.append(True, slots[1:] != slots[:-1])[: len(slots)]
+        keys, slots = keys[single], slots[single]
+        for entry in zip(keys[most:].tolist(), slots[most:].tolist(), strict=True):
+            heappush(pushed, entry)
+        return slots[:most]
+
+    def _are_valid(self, keys: Floats, slots: Slots) -> NDArray[np.bool_]:
+        """Return which entries are of slots that wait with this key."""
+        waits = np.frombuffer(self._waits, np.bool_)[slots]
+        return np.asarray(waits & (np.frombuffer(self._key)[slots] == keys))
 
     def push(self, slot: int, key: float) -> None:
         """Add a slot, or change its key."""
@@ -95,18 +179,21 @@ class PartialHeap:
             self._waits[slot] = 1
             self._count += 1
         self._key[slot] = key
+        if key < self.least:
+            self.least = key
         if key <= self._bound:
-            heappush(self._near, (key, slot))
-            if len(self._near) > self._near_most():
+            heappush(self._pushed, (key, slot))
+            if len(self._pushed) > self._near_most():
                 self._drop_stale()
 
     def remove(self, slot: int) -> None:
         """Remove a slot; do nothing if it is not in the queue."""
-        if slot in self:
-            self._waits[slot] = 0
+        waits = self._waits
+        if slot < len(waits) and waits[slot]:
+            waits[slot] = 0
             self._count -= 1
 
-    def load(self, keys: NDArray[np.float64]) -> None:
+    def load(self, keys: Floats) -> None:
         """Add the next `len(keys)` slots at once; a slot with key NaN stays outside the queue."""
         waiting = ~np.isnan(keys)
         self._key.frombytes(np.ascontiguousarray(keys, dtype=np.float64).tobytes())
@@ -114,34 +201,48 @@ class PartialHeap:
         self._count += int(waiting.sum())
         self._forget_order()
 
-    def add(self, slots: NDArray[np.int64], keys: NDArray[np.float64]) -> None:
+    def add(self, slots: Slots, keys: Floats) -> None:
         """Add distinct slots that were in the queue before."""
         waits = np.frombuffer(self._waits, dtype=np.uint8)
         self._count += len(slots) - int(waits[slots].sum())
         waits[slots] = 1
         self.move(slots, keys)
 
-    def move(self, slots: NDArray[np.int64], keys: NDArray[np.float64]) -> None:
+    def move(self, slots: Slots, keys: Floats) -> None:
         """Set the keys of distinct slots, whether they are in the queue or not."""
-        np.frombuffer(self._key, dtype=np.float64)[slots] = keys
-        nearer = keys <= self._bound
-        if len(self._near) + np.count_nonzero(nearer) > self._near_most():
+        held, nearer = np.frombuffer(self._key), keys <= self._bound
+        count, near = int(np.count_nonzero(nearer)), len(self._near_keys) - self._place
+        if near + len(self._pushed) + count > self._near_most():
+            held[slots] = keys
             self._forget_order()
+            return
+        held[slots] = keys
+        if count * _PUSHED_SHARE > near:
+            place = self._place
+            near_keys = np.frombuffer(self._near_keys)[place:]
+            near_slots = np.frombuffer(self._near_slots, np.int64)[place:]
+            nearer &= np.frombuffer(self._waits, np.bool_)[slots]
+            self._set_near(
+                np.concatenate([near_keys, keys[nearer]]),
+                np.concatenate([near_slots, slots[nearer]]),
+            )
+            self._set_least()
             return
         for key, slot in zip(keys[nearer].tolist(), slots[nearer].tolist(), strict=True):
             if self._waits[slot]:
-                heappush(self._near, (key, slot))
+                self.least = min(self.least, key)
+                heappush(self._pushed, (key, slot))
 
-    def keys(self) -> NDArray[np.float64]:
+    def keys(self) -> Floats:
         """Return a copy of the keys of all slots."""
         return np.frombuffer(self._key, dtype=np.float64).copy()
 
-    def rekey(self, keys: NDArray[np.float64]) -> None:
+    def rekey(self, keys: Floats) -> None:
         """Replace the keys of all slots, in the queue or not."""
         self._key = array("d", np.ascontiguousarray(keys, dtype=np.float64).tobytes())
         self._forget_order()
 
-    def members(self, first: int = 0, end: int | None = None) -> NDArray[np.int64]:
+    def members(self, first: int = 0, end: int | None = None) -> Slots:
         """Return the members among the slots from `first` to before `end`, ascending."""
         return first + np.flatnonzero(np.frombuffer(self._waits, dtype=np.uint8)[first:end])
 
@@ -152,20 +253,30 @@ class PartialHeap:
         return _STALE_FACTOR * (self._near_size() + _NEAR_LEAST)
 
     def _forget_order(self) -> None:
-        self._near, self._bound = [], -math.inf
+        self._near_keys, self._near_slots, self._place = array("d"), array("q"), 0
+        self._pushed: list[tuple[float, int]] = []
+        self._bound = -math.inf
+        self.least = -math.inf if self._count else math.inf
 
-    def _refill(self) -> list[tuple[float, int]]:
+    def _refill(self) -> None:
         """Move the members of least key to the near end, equal keys together."""
         keys, waits = np.frombuffer(self._key), np.frombuffer(self._waits, dtype=np.bool_)
-        bound = self._near_bound(keys, waits)
-        slots = np.flatnonzero((keys <= bound) & waits)
-        slots = slots[np.argsort(keys[slots], kind="stable")]
-        # A sorted list is a heap.
-        self._near = list(zip(keys[slots].tolist(), slots.tolist(), strict=True))
-        self._bound = float(bound)
-        return self._near
+        self._bound = float(self._near_bound(keys, waits))
+        slots = np.flatnonzero((keys <= self._bound) & waits)
+        self._set_near(keys[slots], slots)
 
-    def _near_bound(self, keys: NDArray[np.float64], waits: NDArray[np.bool_]) -> float:
+    def _set_near(self, keys: Floats, slots: Slots) -> None:
+        """Sort the entries of the arrays; of equal ones only one stays."""
+        order = np.argsort(keys, kind="stable")
+        keys, slots = keys[order], slots[order]
+        if (keys[1:] == keys[:-1]).any():
+            slots = slots[np.lexsort((slots, keys))]
+            single = np.append(True, (keys[1:] != keys[:-1]) | (slots[1:] != slots[:-1]))
+            keys, slots = keys[single], slots[single]
+        self._near_keys, self._near_slots = array("d", keys.tobytes()), array("q", slots.tobytes())
+        self._place = 0
+
+    def _near_bound(self, keys: Floats, waits: NDArray[np.bool_]) -> float:
         """Return a key with about the wanted share of the members (at least one) at or below it."""
         share = self._near_size()
         if share >= self._count:
@@ -178,6 +289,6 @@ class PartialHeap:
         return float(np.partition(sample, rank)[rank])
 
     def _drop_stale(self) -> None:
-        valid = {entry for entry in self._near if self._waits[entry[1]]}
-        self._near = [entry for entry in valid if self._key[entry[1]] == entry[0]]
-        heapify(self._near)
+        valid = {entry for entry in self._pushed if self._waits[entry[1]]}
+        self._pushed[:] = [entry for entry in valid if self._key[entry[1]] == entry[0]]
+        heapify(self._pushed)

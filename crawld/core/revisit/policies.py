@@ -154,7 +154,10 @@ class MonotonicClock:
 
         A visit later than now moves the clock.
         """
-        return at + self.lead if at + self.lead < self.now else self.advance(at)
+        visited_at = at + self.lead
+        if visited_at > self.now:
+            self.now = visited_at
+        return visited_at
 
 
 NEVER = -(2.0**52)

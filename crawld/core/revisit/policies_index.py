@@ -92,6 +92,7 @@ class IndexPolicy(PageSet):
         self._late_hints: dict[int, tuple[float, float, bool, Due]] = {}
         self._clock = MonotonicClock()
         self._new_count = 0.0
+        self._selected = FREE
 
     # --- pages and models -----------------------------------------------------------------------
 
@@ -190,12 +191,18 @@ class IndexPolicy(PageSet):
     def select(self, now: float) -> int | None:
         """Return the page of highest visit value."""
         at = self._clock.advance(now)
-        slot = self._queue.first_new()
+        queue = self._queue
+        slot = queue.first_new()
         if slot == ABSENT:
             slot = self._most_valuable(at)
         if slot == ABSENT:
             return None
-        self._in_flight[slot] = self._withdraw(slot)
+        if self._hinted is self._indirect:  # no page was ever hinted
+            queue.remove(slot)
+            self._in_flight[slot] = None
+        else:
+            self._in_flight[slot] = self._withdraw(slot)
+        self._selected = slot
         return self._slots.page_at[slot]
 
     def select_affected(self, now: float) -> int | None:
@@ -239,64 +246,67 @@ class IndexPolicy(PageSet):
 
     def record_visit(self, page: int, now: float, observation: VisitObservation | None) -> None:
         """Update the page's model; the page waits until its value reaches the level again."""
-        slot = self._slots.find(page)
+        slot, in_flight = self._selected, self._in_flight
+        if slot not in in_flight or self._slots.page_at[slot] != page:
+            slot = self._slots.find(page)
         if slot == FREE:
             return
         at = self._clock.visit_time(now)
-        if slot in self._in_flight:
-            del self._in_flight[slot]
+        if slot in in_flight:
+            del in_flight[slot]
         else:
             self._withdraw(slot)
         self._learn(slot, at, observation)
-        self._pages.set_visit(slot, at)
-        self._queue.push_visited(slot)
+        self._queue.push_visited(slot, at)
         if slot in self._late_hints:
             hinted_at, trust, indirect, due = self._late_hints.pop(slot)
             self.record_hint(page, hinted_at, trust=trust, indirect=indirect, due=due)
 
     def _learn(self, slot: int, at: float, observation: VisitObservation | None) -> None:
-        visited_at, age, scale = self._pages.state(slot)
-        since = max(at - visited_at, 0.0)
-        if observation is not None and 0.0 < since < math.inf:
-            self._learn_waiting(at, (visited_at, age, scale), observation)
+        """Update the page's model, and what all visits tell."""
+        pages = self._pages
+        visited_at, age, scale = pages.state(slot)
+        since = at - visited_at if at > visited_at else 0.0
+        was_visited = since < math.inf
+        if observation is not None and 0.0 < since and was_visited:
+            self._learn_waiting(since, (visited_at, age, scale), observation)
         lead = self._clock.lead
         if observation is None:
-            unchanged = age * scale + since if math.isfinite(since) else 0.0
+            unchanged = age * scale + since if was_visited else 0.0
         elif (model := observation.model) is not None:
             scale = page_scale_s(self._weights, model)
             unchanged = model.known_age_s()
             changed_at = model.last_change_at + lead if model.change_known else -math.inf
-            self._pages.set_change(slot, changed_at, excitement_of(model), model.rate)
+            pages.set_change(slot, changed_at, excitement_of(model), model.rate)
         elif observation.changed_at:
             unchanged = max(at - lead - observation.changed_at[-1], 0.0)
-            self._pages.add_changes(slot, [changed + lead for changed in observation.changed_at])
-        elif observation.changed or not math.isfinite(since):
-            unchanged = 0.5 * since if math.isfinite(since) else 0.0
-            self._pages.add_changes(slot, [at - unchanged])
+            pages.add_changes(slot, [changed + lead for changed in observation.changed_at])
+        elif observation.changed or not was_visited:
+            unchanged = 0.5 * since if was_visited else 0.0
+            pages.add_changes(slot, (at - unchanged,))
         else:
             unchanged = age * scale + since
-        self._pages.set_model(slot, unchanged / scale, scale)
+        pages.set_visit(slot, at, unchanged / scale, scale)
 
     def _learn_waiting(
-        self, at: float, state: tuple[float, float, float], observation: VisitObservation
+        self, since: float, state: tuple[float, float, float], observation: VisitObservation
     ) -> None:
         """Compare what a visit found with what the model said.
 
         Args:
+            since: time since the visit before, > 0, seconds.
             state: of the page before the visit: the last visit, age and scale, as in `_pages`.
         """
         if self._coverage.missed_share < 1.0:
             return  # where hints come, pages without one have hardly changed
         visited_at, age, scale = state
-        since = at - visited_at
-        fresh = since
-        if observation.changed_at:
-            fresh = max(observation.changed_at[0] + self._clock.lead - visited_at, 0.0)
-        elif observation.changed:
-            fresh = 0.5 * since
-        expected = self._pages.table.expected_share(age, scale, since)
-        found = min(fresh / since, 1.0) if observation.changed else 0.0
-        if self._waiting.record(expected, found):
+        found = 0.0
+        if observation.changed:
+            found = 0.5
+            if observation.changed_at:
+                fresh = max(observation.changed_at[0] + self._clock.lead - visited_at, 0.0)
+                found = min(fresh / since, 1.0)
+        if self._waiting.record(self._pages.table.expected_share(age, scale, since), found):
             self._weigh_waiting()
 
     def _weigh_waiting(self) -> None:

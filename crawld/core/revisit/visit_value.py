@@ -47,6 +47,7 @@ _AGE_LEAST, _AGE_MOST = 1e-4, 4096.0
 _CELLS = 510
 _FIRST_AGE, _AGES_PER_LOG = float(AGES[1]), 1.0 / math.log(AGES[2] / AGES[1])
 _LAST_ROW = len(AGES) - 2
+_LAST_AGE, _LAST_WAIT = len(AGES) - 1.001, len(WAITS) - 1.001
 _FIRST_WAIT, _WAITS_PER_LOG = float(WAITS[1]), 1.0 / math.log(WAITS[2] / WAITS[1])
 _LINE_LEAST = 1.01
 """A line reaches over the next point of the table where that is so near."""
@@ -108,6 +109,7 @@ class VisitValueTable:
         if growth is not None:
             self._index = np.maximum.accumulate(self._index * growth_at(growth, WAITS), axis=1)
         self._flat = self._index.ravel()
+        self._steps = np.diff(self._index, axis=0).ravel()
         self._index_rows: list[list[float]] = self._index.tolist()
         self._log_value = math.log(_VALUE_MOST / _VALUE_LEAST) / (_VALUES - 1)
         self._wait = self._tabulate()
@@ -133,20 +135,26 @@ class VisitValueTable:
             scale_s: σ, seconds.
             since_s: time since the last visit, ≥ 0, seconds.
         """
-        return scale_s * self._in_scales(age, since_s / scale_s)
+        values = self._in_scales(age, since_s / scale_s)
+        values *= scale_s
+        return values
 
     def value(self, age: float, scale_s: float, since_s: float) -> float:
         """Return `values` for one page, in a microsecond."""
         x = since_s / scale_s
         place = age / _FIRST_AGE
         if place > 1.0:
-            place = min(1.0 + math.log(place) * _AGES_PER_LOG, len(AGES) - 1.001)
+            place = 1.0 + math.log(place) * _AGES_PER_LOG
+            if place > _LAST_AGE:
+                place = _LAST_AGE
         row = int(place)
         low, high = self._index_rows[row], self._index_rows[row + 1]
         into = place - row
         place = x / _FIRST_WAIT
         if place > 1.0:
-            place = min(1.0 + math.log(place) * _WAITS_PER_LOG, len(WAITS) - 1.001)
+            place = 1.0 + math.log(place) * _WAITS_PER_LOG
+            if place > _LAST_WAIT:
+                place = _LAST_WAIT
         at = int(place)
         begun = low[at] + into * (high[at] - low[at])
         ended = low[at + 1] + into * (high[at + 1] - low[at + 1])
@@ -168,25 +176,29 @@ class VisitValueTable:
         The mean of that by the shape, W/τ in Wolf et al. 2002; τ > 0.
         """
         x = since_s / scale_s
-        alive, area = self._at(age)
-        alive_now, area_now = self._at(age + x)
+        y, cells, per_log = age + x, self._cells, self._per_log
+        # S is linear in each cell. One place for both ages would cost two more calls a visit.
+        alive, area = self._end
+        if age < _AGE_MOST:
+            cell = 0 if age < _AGE_LEAST else int(math.log(age / _AGE_LEAST) * per_log) + 1
+            begins, begun, fall, area = cells[cell]
+            into = age - begins
+            alive = begun + into * fall
+            area += 0.5 * into * (begun + alive)
+        alive_now, area_now = self._end
+        if y < _AGE_MOST:
+            cell = 0 if y < _AGE_LEAST else int(math.log(y / _AGE_LEAST) * per_log) + 1
+            begins, begun, fall, area_now = cells[cell]
+            into = y - begins
+            alive_now = begun + into * fall
+            area_now += 0.5 * into * (begun + alive_now)
         fresh = area_now - area - x * alive_now
         if fresh <= 0.0:
             return 0.0
-        return fresh / x / max(alive, _ALIVE_LEAST)
-
-    def _at(self, y: float) -> tuple[float, float]:
-        """Return S (linear in each cell) and its exact integral at an age in scales."""
-        if y >= _AGE_MOST:
-            return self._end
-        cell = 0 if y < _AGE_LEAST else int(math.log(y / _AGE_LEAST) * self._per_log) + 1
-        begins, begun, fall, area = self._cells[cell]
-        into = y - begins
-        alive = begun + into * fall
-        return alive, area + 0.5 * into * (begun + alive)
+        return fresh / x / (alive if alive > _ALIVE_LEAST else _ALIVE_LEAST)
 
     def _many(self, y: Floats) -> tuple[Floats, Floats]:
-        """Return `_at` of many ages."""
+        """Return S (linear in each cell) and its exact integral at ages in scales."""
         inside = np.minimum(y, _AGE_MOST)
         place = np.log(np.maximum(inside / _AGE_LEAST, 1.0)) * self._per_log
         cell = np.minimum(place, _CELLS - 1).astype(np.int64) + (inside >= _AGE_LEAST)
@@ -195,15 +207,25 @@ class VisitValueTable:
         return alive, self._area.take(cell) + 0.5 * into * (begun + alive)
 
     def _in_scales(self, age: Floats, x: Floats) -> Floats:
-        row, into = _places(age, _FIRST_AGE, _AGES_PER_LOG, len(AGES))
-        at, between = _places(x, _FIRST_WAIT, _WAITS_PER_LOG, len(WAITS))
-        cell = row * len(WAITS) + at
-        low, high = self._flat.take(cell), self._flat.take(cell + len(WAITS))
-        begun = low + into * (high - low)
+        row, into = _places(age, _FIRST_AGE, _AGES_PER_LOG, _LAST_AGE)
+        cell, between = _places(x, _FIRST_WAIT, _WAITS_PER_LOG, _LAST_WAIT)
+        row *= len(WAITS)
+        cell += row
+        begun = self._grown(cell, into)
         cell += 1
-        low, high = self._flat.take(cell), self._flat.take(cell + len(WAITS))
-        ended = low + into * (high - low)
-        return np.asarray(begun + between * (ended - begun) + self.share * x)
+        ended = self._grown(cell, into)
+        ended -= begun
+        ended *= between
+        ended += begun
+        ended += self.share * x
+        return ended
+
+    def _grown(self, cell: Slots, into: Floats) -> Floats:
+        """Return the index at points of the waits, between two ages."""
+        index = self._steps.take(cell)
+        index *= into
+        index += self._flat.take(cell)
+        return index
 
     def changed(self, age: ArrayLike, scale_s: ArrayLike, since_s: ArrayLike) -> Floats:
         """Return the probability that pages changed since their last visit."""
@@ -227,12 +249,20 @@ class VisitValueTable:
 
     def waits_s(self, age: Floats, scale_s: Floats, value_s: Floats) -> Floats:
         """Return `wait_s` of many pages."""
-        row, _ = _places(age, _FIRST_AGE, _AGES_PER_LOG, len(AGES))
+        cell, _ = _places(age, _FIRST_AGE, _AGES_PER_LOG, _LAST_AGE)
         with np.errstate(divide="ignore", invalid="ignore"):
-            wanted = np.maximum(value_s / scale_s, _VALUE_LEAST)
-        column = np.log(wanted / _VALUE_LEAST) / self._log_value
-        wait = self._wait[row, np.minimum(column, _VALUES - 1).astype(np.int64)] * scale_s
-        return np.asarray(np.where(value_s <= 0.0, 0.0, wait), np.float64)
+            column = value_s / scale_s
+        np.maximum(column, _VALUE_LEAST, out=column)
+        column /= _VALUE_LEAST
+        np.log(column, out=column)
+        column /= self._log_value
+        np.minimum(column, _VALUES - 1, out=column)
+        cell *= _VALUES
+        cell += column.astype(np.int64)
+        wait = self._wait.take(cell)
+        wait *= scale_s
+        wait[value_s <= 0.0] = 0.0
+        return wait
 
     def _tabulate(self) -> Floats:
         """Return the least wait until each value, for ages between two neighbours, in scales."""
@@ -245,13 +275,23 @@ class VisitValueTable:
         return np.asarray(_EARLY * np.minimum(waits[:-1], waits[1:]))
 
 
-def _places(x: Floats, first: float, per_log: float, points: int) -> tuple[Slots, Floats]:
-    """Return between which points of a grid values lie, and how far into the cell."""
-    ratio = x / first
-    log = 1.0 + np.log(np.maximum(ratio, 1.0)) * per_log
-    place = np.minimum(np.where(ratio > 1.0, log, ratio), points - 1.001)
+def _places(x: Floats, first: float, per_log: float, last: float) -> tuple[Slots, Floats]:
+    """Return between which points of a grid values lie, and how far into the cell.
+
+    Args:
+        first: the second point; the first is 0. per_log: points in a factor of e from there on.
+        last: the last place, just before the last point.
+    """
+    place = x / first
+    log = np.maximum(place, 1.0)
+    np.log(log, out=log)
+    log *= per_log
+    np.minimum(place, 1.0, out=place)
+    place += log
+    np.minimum(place, last, out=place)
     at = place.astype(np.int64)
-    return at, place - at
+    place -= at
+    return at, place
 
 
 _IN_USE: Final[WeakValueDictionary[tuple[ScaleModel, float], VisitValueTable]] = (

@@ -50,8 +50,8 @@ def pick(pages, queue, at):
     assert queue.first_new() == -1
     slot, value = queue.best(at)
     queue.remove(slot)
-    pages.set_visit(slot, at)
-    queue.push_visited(slot)
+    pages.visited_at[slot] = at
+    queue.push_visited(slot, pages.visited_at.item(slot))
     return value
 
 
@@ -114,8 +114,8 @@ def test_a_picked_page_has_the_value_that_is_told():
         slot, told = queue.best(NOW + 60.0 * k)
         assert told == pytest.approx(pages.value(slot, NOW + 60.0 * k), rel=2e-2)
         queue.remove(slot)
-        pages.set_visit(slot, NOW + 60.0 * k)
-        queue.push_visited(slot)
+        pages.visited_at[slot] = NOW + 60.0 * k
+        queue.push_visited(slot, pages.visited_at.item(slot))
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -61,7 +61,7 @@ def test_repeated_pushes_do_not_accumulate_entries():
     queue.first()
     for k in range(50_000):
         queue.push(k % 100, -float(k))
-    assert len(queue._near) < 5_000
+    assert len(queue._pushed) < 5_000
     assert queue.first() == 49_999 % 100
 
 
