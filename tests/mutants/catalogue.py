@@ -122,6 +122,20 @@ MUTANTS = (
         ("tests/unit/core/revisit/test_index_queue.py",),
     ),
     Mutant(
+        "pages that were pushed since the near end was sorted are due after it",
+        "crawld/core/revisit/partial_heap.py",
+        "        if pushed and pushed[0] <= last:\n",
+        "        if pushed and place == end:\n",
+        ("tests/unit/core/revisit/test_partial_heap.py",),
+    ),
+    Mutant(
+        "a page of the near end that came in again has two places there",
+        "crawld/core/revisit/partial_heap.py",
+        "        if (keys[1:] == keys[:-1]).any():\n",
+        "        if (keys[1:] < keys[:-1]).any():\n",
+        ("tests/unit/core/revisit/test_partial_heap.py",),
+    ),
+    Mutant(
         "a visit to a page that calmed down buys no more than its last pace promises",
         "crawld/core/revisit/visit_value.py",
         "        if growth is not None:\n",

@@ -19,7 +19,7 @@ from heapq import heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
-from crawld.core.revisit.index_pages import IndexPages
+from crawld.core.revisit.index_pages import IndexPages, floats_of
 
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
@@ -79,7 +79,8 @@ class IndexFront:
         self._slot: list[int] = []
         self._place: dict[int, int] = {}
         # The line of a place is values + slopes (at - _begun); a row of each.
-        self._lines, self._line = _NO_LINES, _NO_LINES.data
+        self._lines = _NO_LINES
+        self._line: memoryview[float] | Floats = _NO_LINES  # the same, read and written quickly
         self._ends: list[tuple[float, int]] = []
         self._begun, self._used, self._lasts_s = -math.inf, 0, 0.0
         self._ranked: list[tuple[int, float, float]] = []
@@ -135,7 +136,7 @@ class IndexFront:
     def _steady_s(self, value: float) -> float:
         """Return how long no value grows by more than twice `_SAME` of the best, seconds."""
         slopes = self._lines[1]
-        return 2.0 * _SAME * value / max(slopes.item(slopes.argmax()), 1e-300)
+        return 2.0 * _SAME * value / max(float(slopes[slopes.argmax()]), 1e-300)
 
     def _redraw(self, at: float, until: float) -> bool:
         """Draw lines that end before then anew, to reach until then; return whether there are."""
@@ -148,7 +149,7 @@ class IndexFront:
 
     def _rank(self, values: Floats, count: int) -> None:
         best = values.argpartition(-count)[-count:].tolist()
-        slot, line, halfway = self._slot, self._line, values.data
+        slot, line, halfway = self._slot, self._line, floats_of(values)
         ranked = sorted([(halfway[place], slot[place], place) for place in best])
         self._ranked = [(slot, line[0, place], line[1, place]) for _, slot, place in ranked]
 
@@ -221,7 +222,8 @@ class IndexFront:
         self._lines[0, :count] = values[:count]
         if until > at:
             self._lines[1, :count] = (values[count:] - values[:count]) / (ends - at)
-        self._line = self._lines.data
+        # A view takes as much memory as ten pages, which are valued without lines.
+        self._line = floats_of(self._lines) if count > _FEW else self._lines
         self._slot = slots.tolist()
         self._place = dict(zip(self._slot, range(count), strict=True))
         early = np.flatnonzero(ends < until)

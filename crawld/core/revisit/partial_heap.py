@@ -29,6 +29,8 @@ Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
 
 _NO_SLOTS: Slots = np.zeros(0, np.int64)
+_NO_KEYS, _NO_ENTRIES = array("d"), array("q")
+"""The near ends of all queues that have none; there may be ten thousand."""
 
 _NEAR_SHARE, _NEAR_LEAST, _NEAR_MOST = 16, 256, 16_384
 """The near end is a sixteenth of the slots, within these limits, so that ordering it is quick."""
@@ -38,6 +40,9 @@ _SAMPLED = 65_536
 
 _STALE_FACTOR = 4
 """The near end is cleaned of stale entries at this multiple of its intended length."""
+
+_TAKEN = 4
+"""So many entries are looked at for each slot that is wanted, since some are stale."""
 
 _PUSHED_SHARE = 64
 """A smaller share of the near end is pushed to the heap instead of sorted into the arrays."""
@@ -66,7 +71,7 @@ class PartialHeap:
     def __init__(self) -> None:
         self._key = array("d")
         self._waits = bytearray()
-        self._count = 0
+        self._count = self._place = 0
         self._forget_order()
 
     def __len__(self) -> int:
@@ -107,33 +112,37 @@ class PartialHeap:
         """Remove slots whose key is at most `at`, the least first, and return them."""
         parts: list[Slots] = []
         while self._count and most > 0:
-            taken = self._take_near(at, most)
-            if len(taken):
-                parts.append(taken)
-                most -= len(taken)
-            elif self._pushed or self._place < len(self._near_keys):
-                break
-            else:
+            if not self._pushed and self._place == len(self._near_keys):
                 self._refill()
-        self._set_least()
+            self._set_least()
+            if self.least > at:
+                break
+            parts.append(self._take_near(at, most))
+            most -= len(parts[-1])
+        if self._count:
+            self._set_least()
+        else:
+            self._forget_order()
         return np.concatenate(parts) if parts else _NO_SLOTS
 
     def _set_least(self) -> None:
         """Set `least` to the least key of the near end, where it has one."""
         place, pushed = self._place, self._pushed
         is_sorted = place < len(self._near_keys)
-        if not self._count:
-            self.least = math.inf
-        elif pushed:
+        if pushed:
             key = pushed[0][0]
             self.least = min(self._near_keys[place], key) if is_sorted else key
         else:
             self.least = self._near_keys[place] if is_sorted else -math.inf
 
     def _take_near(self, at: float, most: int) -> Slots:
-        """Remove slots of the near end as `take_due`; return some, or none if none is due."""
+        """Remove slots of the near end as `take_due`; return some of them, or none."""
         place, pushed = self._place, self._pushed
         end = bisect_right(self._near_keys, at, place)
+        last: tuple[float, float] = (at, math.inf)
+        if end - place > _TAKEN * most:
+            end = place + _TAKEN * most
+            last = self._near_keys[end - 1], self._near_slots[end - 1]
         keys = np.frombuffer(self._near_keys)[place:end]
         slots = np.frombuffer(self._near_slots, np.int64)[place:end]
         valid = np.flatnonzero(self._are_valid(keys, slots))
@@ -142,16 +151,18 @@ class PartialHeap:
             self._place = place + int(valid[most])
             valid = valid[:most]
         slots = slots[valid]
-        if pushed and pushed[0][0] <= at:
-            slots = self._with_pushed(keys[valid], slots, at, most)
+        if pushed and pushed[0] <= last:
+            slots = self._with_pushed(keys[valid], slots, last, most)
         np.frombuffer(self._waits, np.bool_)[slots] = False
         self._count -= len(slots)
         return slots
 
-    def _with_pushed(self, keys: Floats, slots: Slots, at: float, most: int) -> Slots:
+    def _with_pushed(
+        self, keys: Floats, slots: Slots, last: tuple[float, float], most: int
+    ) -> Slots:
         """Add the slots that were pushed and are due to some of the arrays; leave the last ones."""
         pushed, due = self._pushed, []
-        while pushed and pushed[0][0] <= at:
+        while pushed and pushed[0] <= last:
             due.append(heappop(pushed))
         pushed_keys, pushed_slots = np.array([key for key, _ in due]), np.array([s for _, s in due])
         valid = self._are_valid(pushed_keys, pushed_slots)
@@ -253,7 +264,7 @@ class PartialHeap:
         return _STALE_FACTOR * (self._near_size() + _NEAR_LEAST)
 
     def _forget_order(self) -> None:
-        self._near_keys, self._near_slots, self._place = array("d"), array("q"), 0
+        self._near_keys, self._near_slots, self._place = _NO_KEYS, _NO_ENTRIES, 0
         self._pushed: list[tuple[float, int]] = []
         self._bound = -math.inf
         self.least = -math.inf if self._count else math.inf

@@ -191,17 +191,12 @@ class IndexPolicy(PageSet):
     def select(self, now: float) -> int | None:
         """Return the page of highest visit value."""
         at = self._clock.advance(now)
-        queue = self._queue
-        slot = queue.first_new()
+        slot = self._queue.first_new()
         if slot == ABSENT:
             slot = self._most_valuable(at)
         if slot == ABSENT:
             return None
-        if self._hinted is self._indirect:  # no page was ever hinted
-            queue.remove(slot)
-            self._in_flight[slot] = None
-        else:
-            self._in_flight[slot] = self._withdraw(slot)
+        self._in_flight[slot] = self._withdraw(slot)
         self._selected = slot
         return self._slots.page_at[slot]
 
@@ -268,7 +263,7 @@ class IndexPolicy(PageSet):
         visited_at, age, scale = pages.state(slot)
         since = at - visited_at if at > visited_at else 0.0
         was_visited = since < math.inf
-        if observation is not None and 0.0 < since and was_visited:
+        if observation is not None and was_visited and since > 0.0:
             self._learn_waiting(since, (visited_at, age, scale), observation)
         lead = self._clock.lead
         if observation is None:

@@ -195,7 +195,7 @@ class VisitValueTable:
         fresh = area_now - area - x * alive_now
         if fresh <= 0.0:
             return 0.0
-        return fresh / x / (alive if alive > _ALIVE_LEAST else _ALIVE_LEAST)
+        return fresh / x / max(_ALIVE_LEAST, alive)
 
     def _many(self, y: Floats) -> tuple[Floats, Floats]:
         """Return S (linear in each cell) and its exact integral at ages in scales."""

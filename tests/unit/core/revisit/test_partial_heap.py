@@ -89,3 +89,39 @@ def test_moved_slots_leave_in_their_new_order_and_removed_ones_stay_away():
     assert len(members) == 20_000 - 50
     assert queue.members(100, 300).tolist() == members[(members >= 100) & (members < 300)].tolist()
     assert drained(queue) == members[np.argsort(keys[members])].tolist()
+
+
+def test_slots_leave_in_the_order_of_key_and_slot_whatever_part_of_the_queue_they_are_in():
+    """Sorted arrays, what was pushed since, stale entries, equal keys and the rest."""
+    rng = np.random.default_rng(4)
+    keys = rng.integers(0, 3_000, 6_000).astype(np.float64)
+    queue, model = PartialHeap(), dict(enumerate(keys.tolist()))
+    queue.load(keys)
+    for step in range(400):
+        at, most = float(rng.integers(0, 60)), int(rng.choice([3, 50, 5_000]))
+        due = sorted((key, slot) for slot, key in model.items() if key <= at)[:most]
+        assert queue.least <= min(model.values(), default=math.inf)
+        assert queue.take_due(at, most).tolist() == [slot for _, slot in due]
+        for _, slot in due:
+            del model[slot]
+        slots = rng.choice(6_000, int(rng.choice([1, 5, 40, 900])), replace=False)
+        new = rng.integers(0, 60 if step % 3 else 3_000, len(slots)).astype(np.float64)
+        if step % 4:
+            queue.add(slots, new)
+        else:
+            for slot, key in zip(slots.tolist(), new.tolist(), strict=True):
+                queue.push(slot, key)
+        model.update(zip(slots.tolist(), new.tolist(), strict=True))
+        for slot in rng.choice(6_000, 20).tolist():
+            queue.remove(slot)
+            model.pop(slot, None)
+        first = min((key, slot) for slot, key in model.items())[1] if model else ABSENT
+        assert queue.first() == first
+        assert len(queue) == len(model)
+
+
+def test_slots_that_are_never_due_wait():
+    queue = PartialHeap()
+    queue.load(np.full(10, math.inf))
+    assert len(queue.take_due(1e300, 5)) == 0
+    assert queue.take_due(math.inf, 5).tolist() == [0, 1, 2, 3, 4]
