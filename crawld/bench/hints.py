@@ -114,5 +114,7 @@ async def _send_hints(
         sent_at += count / load.hints_per_s
         now = time.time()
         hints = [Hint(url, now - 1.0, now) for url in rng.choices(urls, k=count)]
-        await daemon.hint_poller.accept(row, Poll(at=now, hints=hints, told_until=now, requests=0))
+        await daemon.background.hint_poller.accept(
+            row, Poll(at=now, hints=hints, told_until=now, requests=0)
+        )
         accepted[0] += count

@@ -126,14 +126,14 @@ async def _run_job(daemon: Daemon, *, trigger: bool = True) -> None:
     """
     before = await _finished_at(daemon)
     if trigger:
-        daemon.jobs.run_soon("replicas")
+        daemon.background.jobs.run_soon("replicas")
     with trio.fail_after(_LIMIT_S):
         while await _finished_at(daemon) == before:  # noqa: ASYNC110 (state of the runner)
             await trio.sleep(0.1)
 
 
 async def _finished_at(daemon: Daemon) -> float:
-    states = {state.job.name: state for state in await daemon.jobs.states()}
+    states = {state.job.name: state for state in await daemon.background.jobs.states()}
     last = states["replicas"].last
     return (last.last_finished_at or 0.0) if last is not None else 0.0
 

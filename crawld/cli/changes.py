@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, Protocol
 
 import typer
 
-from crawld.cli.output import clean, console, printable_json
+from crawld.cli.console import console
+from crawld.cli.output import clean, printable_json
 from crawld.cli.response import read_response
 from crawld.cli.session import Session
 from crawld.core.display import LAST_AT, iso_text

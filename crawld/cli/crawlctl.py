@@ -35,8 +35,9 @@ from crawld.cli import (
     top,
     why,
 )
+from crawld.cli.console import console
 from crawld.cli.light_commands import LightCommand, LightGroup
-from crawld.cli.output import console, printable_json, with_exit_code
+from crawld.cli.output import printable_json, with_exit_code
 from crawld.cli.response import read_response
 from crawld.cli.session import Session
 from crawld.cli.version import print_version

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 import trio
 from rich.live import Live
 
+from crawld.cli.console import console
 from crawld.cli.demo_view import (
     DemoState,
     demo_summary,
@@ -23,7 +24,7 @@ from crawld.cli.demo_view import (
     summary_text,
 )
 from crawld.cli.logs import configure_logs, log_above
-from crawld.cli.output import console, json_text
+from crawld.cli.output import json_text
 from crawld.config.checks import check_config
 from crawld.config.model import Config
 from crawld.daemon.daemon import Daemon

@@ -7,15 +7,16 @@ import logging
 import sys
 from collections.abc import Callable
 from io import StringIO
-from typing import TextIO, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
 import structlog
 import structlog.tracebacks
-from rich.console import Console
-from rich.file_proxy import FileProxy
 from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
 from crawld.cli.output import clean, printable, printable_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def configure_logs(
@@ -44,6 +45,8 @@ def configure_logs(
 
 def log_above(live_console: Console, *, level: str) -> None:
     """Print the log from a level on above the live view of a console."""
+    from rich.file_proxy import FileProxy
+
     above = cast("TextIO", FileProxy(live_console, sys.stderr))
     configure_logs(style="console", level=lambda: level, stream=above, colors=True)
 

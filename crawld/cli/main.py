@@ -15,7 +15,7 @@ from crawld.bench.run import ALL, BENCHMARKS
 from crawld.cli import plugin_commands
 from crawld.cli.export_command import export
 from crawld.cli.formats import ImportFormat
-from crawld.cli.imports import uncollected
+from crawld.cli.imports import import_alone, uncollected
 from crawld.cli.light_commands import LightCommand, LightGroup
 from crawld.cli.output import exit_beneath_threads, missing_extra, with_exit_code
 from crawld.cli.version import print_version
@@ -68,6 +68,7 @@ def run(
 
     early = lock_early(config)
     with uncollected():
+        import_alone()
         from crawld.cli.run import run as run_config
 
     return run_config(config, socket, early)
@@ -129,6 +130,7 @@ def mirror(
 ) -> int:
     """Mirror URLs without a config and keep the mirror fresh until Ctrl-C."""
     with uncollected():
+        import_alone()
         from crawld.cli.mirror import mirror as mirror_config
         from crawld.config.command_line import from_command_line
 

@@ -13,13 +13,12 @@ from typing import Any
 import apsw
 import structlog
 import trio
-from rich.live import Live
 
-from crawld.cli.logs import configure_logs, log_above
-from crawld.cli.output import clean, console, json_text
+from crawld.cli.logs import configure_logs
+from crawld.cli.output import clean, json_text
 from crawld.cli.progress_view import (
+    REDRAW_S,
     RateMeter,
-    mirror_view,
     progress_fields,
     read_progress,
     resting_hosts,
@@ -43,7 +42,6 @@ from crawld.store.versions.finish_copies import CopyFinisher
 
 log = structlog.get_logger(__name__)
 
-REDRAW_S = 0.5
 REPORT_S = 5.0
 """Time between two lines of progress without a terminal."""
 
@@ -61,7 +59,12 @@ def mirror(config: Config, *, once: bool, as_json: bool) -> int:
 
 async def _mirror(start: Start, as_json: bool) -> int:
     began_s, began_at = trio.current_time(), time.time()
-    daemon = await run_daemon(start, watch_live if sys.stderr.isatty() else watch_lines)
+    watch = watch_lines
+    if sys.stderr.isatty():
+        from crawld.cli.mirror_view import watch_live
+
+        watch = watch_live
+    daemon = await run_daemon(start, watch)
     resting = resting_hosts(daemon)
     db, site = start.config.daemon.db, start.config.sites[0]
     counts = await read_summary(db, site, began_at)
@@ -79,21 +82,6 @@ async def _mirror(start: Start, as_json: bool) -> int:
 
 
 # --- watching --------------------------------------------------------------------------------
-
-
-async def watch_live(daemon: Daemon) -> None:
-    """Redraw the live view until cancelled; the log appears above it."""
-    out = console(stderr=True)
-    rates = RateMeter()
-    site, path = daemon.config.sites[0], daemon.database.path
-    title = f"{site.name} into {path}; control it with: crawlctl --socket {daemon.socket_path}"
-    with Live(console=out, auto_refresh=False, redirect_stdout=False) as live:
-        log_above(out, level="warning")
-        while True:
-            progress = await read_progress(daemon)
-            rates.add(trio.current_time(), progress.visit_count, progress.wire_bytes)
-            live.update(mirror_view(progress, rates, title), refresh=True)
-            await trio.sleep(REDRAW_S)
 
 
 async def watch_lines(daemon: Daemon) -> None:

@@ -19,7 +19,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from crawld.cli.output import console, json_text, require_database
+from crawld.cli.console import console
+from crawld.cli.output import json_text, require_database
 from crawld.cli.retention import purge_table
 from crawld.cli.tables import table
 from crawld.core.display import count_text, plural, size_text

@@ -1,26 +1,24 @@
 """Output and exit codes of commands.
 
 Text from servers may reach a terminal, where control characters could move the cursor or worse. So
-they are removed from everything that is printed: tables and progress by the console, errors and log
-lines by `printable`, JSON by `printable_json`. Rich's markup is off for the same reason.
+they are removed from everything that is printed: tables and progress by the console
+(`cli/console.py`), errors and log lines by `printable`, JSON by `printable_json`. Rich's markup is
+off for the same reason.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import io
 import json
 import os
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar
 
 import typer
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
 
 from crawld.errors import EXIT_OK, CrawldError, OperatorError, StoreError
 from crawld.extras import install_command
@@ -30,9 +28,6 @@ E = TypeVar("E", bound=BaseException)
 
 EXIT_INTERRUPTED = 130
 """Exit code after Ctrl-C without a drain: 128 + SIGINT, as in shells."""
-
-PIPED_COLUMNS = 1000
-"""Table width without a terminal, so that nothing wraps."""
 
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -81,43 +76,6 @@ def sparkline(values: Sequence[float]) -> str:
 def json_text(value: object) -> str:
     """Return indented JSON."""
     return printable_json(json.dumps(value, ensure_ascii=False, indent=2))
-
-
-class _Console(Console):
-    def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
-    ) -> Iterable[Segment]:
-        for segment in super().render(renderable, options):
-            if segment.control or segment.text.isprintable():
-                yield segment
-            else:
-                yield Segment(printable(segment.text), segment.style)
-
-    def on_broken_pipe(self) -> None:
-        # Rich would exit with an error; `with_exit_code` handles this
-        raise BrokenPipeError
-
-
-def console(*, stderr: bool = False) -> Console:
-    """Return a console for tables and progress, without markup."""
-    stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else PIPED_COLUMNS
-    return _Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
-
-
-def drawn_lines(view: RenderableType, columns: int) -> list[str]:
-    """Return the lines of a view on a terminal, with the colors that standard output has."""
-    target = io.StringIO()
-    _Console(
-        file=target,
-        width=columns,
-        force_terminal=True,
-        color_system=cast("Any", console().color_system),
-        markup=False,
-        highlight=False,
-        emoji=False,
-    ).print(view)
-    return target.getvalue().rstrip("\n").split("\n")
 
 
 def with_exit_code(command: Callable[P, int | None]) -> Callable[P, None]:

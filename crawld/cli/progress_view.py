@@ -1,4 +1,4 @@
-"""Progress of a running mirror: a snapshot of the daemon and the live view of it."""
+"""Progress of a running mirror: a snapshot of the daemon, its rates, and its log line."""
 
 from __future__ import annotations
 
@@ -8,15 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import trio
-from rich.console import Group, RenderableType
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
 
-from crawld.cli.tables import next_slot_text, table
-from crawld.core.display import count_text, duration_text, rate_text, size_text
+from crawld.core.display import duration_text, size_text
 from crawld.core.page import Outcome, PageState
-from crawld.core.words import outcome_counts
 from crawld.daemon.daemon import Daemon
 from crawld.daemon.phase import Phase
 from crawld.net.outage import PROBE_S
@@ -34,9 +28,10 @@ LOOKUP_S = 2.0
 
 UNREACHABLE = "no host can be reached: no network, or unknown names; retrying"
 
+REDRAW_S = 0.5
+
 HOSTS_READ = 1_000
 HOSTS_SHOWN = 8
-BAR_COLUMNS = 40
 
 ERROR_OUTCOMES = (Outcome.FAILED, Outcome.BLOCKED)
 
@@ -120,10 +115,11 @@ class CrawlProgress:
 def _remaining_s(host: HostStatus) -> float:
     delay_s = host.delay_s or 0.0
     first_s = delay_s if host.next_fetch_in_s is None else host.next_fetch_in_s
-    return first_s + (_waiting(host) - 1) * delay_s
+    return first_s + (waiting_pages(host) - 1) * delay_s
 
 
-def _waiting(host: HostStatus) -> int:
+def waiting_pages(host: HostStatus) -> int:
+    """Return how many pages of a host wait for their first visit."""
     return host.pages[PageState.DISCOVERED]
 
 
@@ -147,7 +143,7 @@ async def read_progress(daemon: Daemon) -> CrawlProgress:
         on_turn=on_turn,
         phase=daemon.phase,
         pauses=daemon.crawl.schedule.pauses,
-        hosts=sorted(hosts, key=_waiting, reverse=True),
+        hosts=sorted(hosts, key=waiting_pages, reverse=True),
         unreachable=not on_turn and _no_host_resolved(daemon, hosts),
         stuck={} if on_turn else _stuck(daemon, hosts),
     )
@@ -189,49 +185,6 @@ def _no_host_resolved(daemon: Daemon, hosts: Sequence[HostStatus]) -> bool:
         return False
     known = (daemon.state.hosts.get(host.host) for host in hosts)
     return all(host is None or host.slot.address is None for host in known)
-
-
-def mirror_view(progress: CrawlProgress, rates: RateMeter, title: str) -> RenderableType:
-    """Return the live view of a mirror."""
-    done = progress.known - progress.waiting
-    bar = Table.grid(padding=(0, 2, 0, 0))
-    bar.add_row(
-        ProgressBar(total=max(progress.known, 1), completed=done, width=BAR_COLUMNS),
-        f"{count_text(done)} of {count_text(progress.known)} pages",
-        f"{duration_text(progress.remaining_s)} left at this politeness"
-        if progress.waiting
-        else "",
-    )
-    figures = (
-        f"{size_text(progress.wire_bytes)} received,"
-        f" {rate_text(rates.visits_per_min / 60.0, 'visit')},"
-        f" {size_text(rates.bytes_per_s)}/s, {count_text(progress.error_count)} errors; "
-        f"{outcome_counts(progress.visits, progress.new_pages)}"
-    )
-    parts: list[RenderableType] = [Text(title, "bold"), bar, figures, *_state_lines(progress)]
-    if progress.hosts:
-        rows = (
-            (each.host, count_text(_waiting(each)), duration_text(each.delay_s), _slot_text(each))
-            for each in progress.hosts[:HOSTS_SHOWN]
-        )
-        parts.append(table(("host", "waiting", "delay", "next slot"), rows))
-    return Group(*parts)
-
-
-def _slot_text(host: HostStatus) -> str:
-    backoff = f", back-off level {host.backoff_level}" if host.backoff_level else ""
-    return next_slot_text(host) + backoff
-
-
-def _state_lines(progress: CrawlProgress) -> list[Text]:
-    lines = [Text(text, "yellow") for text in pause_texts(progress.pauses)]
-    if progress.stuck and not progress.pauses:
-        text = f"nothing can be fetched: {stuck_text(progress.stuck)}; crawld tries again"
-        lines.append(Text(text, "yellow"))
-    elif progress.unreachable and not progress.pauses:
-        lines.append(Text(UNREACHABLE, "yellow"))
-    style = "dim" if progress.phase == "running" else "yellow"
-    return [*lines, Text(PHASE_TEXTS[progress.phase], style)]
 
 
 class RateMeter:

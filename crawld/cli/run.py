@@ -8,6 +8,7 @@ from typing import NoReturn
 import structlog
 import trio
 
+import crawld.daemon.background  # noqa: F401 (imported on demand, but here it is needed at once)
 from crawld.cli.early_lock import EarlyLock
 from crawld.cli.logs import configure_logs
 from crawld.config.load import LoadedConfig, load

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from crawld.cli.output import PIPED_COLUMNS, console, drawn_lines
+from crawld.cli.console import PIPED_COLUMNS, console, drawn_lines
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

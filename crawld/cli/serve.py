@@ -14,8 +14,9 @@ import trio
 from pydantic import TypeAdapter, ValidationError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from crawld.cli.console import console
 from crawld.cli.logs import configure_logs
-from crawld.cli.output import console, json_text, printable, require_database
+from crawld.cli.output import json_text, printable, require_database
 from crawld.config.values import HostPattern, parse_listen
 from crawld.core.display import count_text
 from crawld.daemon.process import raise_file_limit, switch_threads_often, tune_collector

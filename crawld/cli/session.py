@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from crawld.cli.output import console, printable_json
+from crawld.cli.console import console
+from crawld.cli.output import printable_json
 from crawld.cli.response import read_response
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from crawld.cli.output import clean, console, printable_json
+from crawld.cli.console import console
+from crawld.cli.output import clean, printable_json
 from crawld.cli.response import read_response
 from crawld.cli.session import Session
 from crawld.cli.tables import next_slot_text

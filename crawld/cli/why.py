@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from crawld.cli.output import clean, console
+from crawld.cli.console import console
+from crawld.cli.output import clean
 from crawld.cli.session import Session
 from crawld.core.display import ago_text, duration_text, plural, time_text
 from crawld.core.why.cause import Effect

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import structlog
 import trio
@@ -24,44 +25,22 @@ from crawld.config.load import load
 from crawld.config.model import Config
 from crawld.config.reload import restart_needed, runtime_changes
 from crawld.daemon.analyser import Analyser
-from crawld.daemon.crawl.api_client import ApiClient
 from crawld.daemon.crawl.context import CrawlContext
+from crawld.daemon.crawl.dust_rules import load_dust_rules
 from crawld.daemon.crawl.growth_keeper import GrowthKeeper
+from crawld.daemon.crawl.hand_over import hand_over_members
 from crawld.daemon.crawl.host_loader import HostLoader
 from crawld.daemon.crawl.link_verdicts import LinkVerdicts
 from crawld.daemon.crawl.loop import Crawl
 from crawld.daemon.crawl.page_profiles import PageProfiles
-from crawld.daemon.crawl.policy_loader import PolicyLoader
 from crawld.daemon.crawl.restore import restore_hosts
 from crawld.daemon.crawl.site_registry import SiteRegistry
 from crawld.daemon.disk_watch import watch_space, watch_writes
 from crawld.daemon.fetch.metered_fetcher import month_of
 from crawld.daemon.freeze_watch import Evidence, FreezeWatch
 from crawld.daemon.freshness_reader import FreshnessReader
-from crawld.daemon.hints.documents import DocumentFetcher
-from crawld.daemon.hints.finders import HintParts, finders_of
-from crawld.daemon.hints.poller import HintPoller
-from crawld.daemon.hints.source import Poll
-from crawld.daemon.jobs.allocate import AllocateJob
-from crawld.daemon.jobs.analyse_copies import AnalyseCopiesJob
-from crawld.daemon.jobs.audit import AuditJob
-from crawld.daemon.jobs.canonical_urls import CanonicalUrlsJob
-from crawld.daemon.jobs.dust.job import DustJob
-from crawld.daemon.jobs.hints import HintsJob
-from crawld.daemon.jobs.plugin_pages import PluginPagesJob
-from crawld.daemon.jobs.present_freshness import PresentFreshness
-from crawld.daemon.jobs.refit_models import RefitModelsJob
-from crawld.daemon.jobs.refresh import RefreshJob
-from crawld.daemon.jobs.replicas.job import ReplicasJob
-from crawld.daemon.jobs.retention import RetentionJob
-from crawld.daemon.jobs.runner import Job, JobRunner
 from crawld.daemon.jobs.search_index import SearchIndexJob
-from crawld.daemon.jobs.wiki_history.job import WikiHistoryJob
-from crawld.daemon.jobs.wiki_parts.categories import WikiCategoriesJob
-from crawld.daemon.jobs.wiki_parts.events import WikiEventsJob
-from crawld.daemon.jobs.wiki_parts.job import WikiMembersJob
 from crawld.daemon.memory_keeper import end_slow_bodies, memory_budget, return_stale_memory
-from crawld.daemon.notify.notifier import Notifier
 from crawld.daemon.phase import Phase
 from crawld.daemon.plugged import guarded
 from crawld.daemon.process import raise_file_limit, share_files
@@ -78,10 +57,12 @@ from crawld.net.fetcher import MAX_CONNECTIONS, Fetcher
 from crawld.net.lookup_slots import LOOKUPS_AT_ONCE
 from crawld.net.resolver import CachedResolver
 from crawld.plugin_host.in_use import PluginsInUse
-from crawld.store.changes.hint_source import SourceRow
 from crawld.store.engine.database import Database
 from crawld.store.frontier import event, traffic
 from crawld.version import crawld_version
+
+if TYPE_CHECKING:
+    from crawld.daemon.background import BackgroundParts
 
 log = structlog.get_logger(__name__)
 
@@ -105,14 +86,11 @@ class Daemon:
         start: config, seeds and environment at start.
         state: sites, hosts and page queues.
         context: shared with background work.
-        documents: fetches sitemaps, feeds and event streams.
         analyser: runs every analysis of remote bytes.
         budget: memory of what is fetched and analysed.
         plugins: the plug-ins in use.
         stall_meter: how long the event loop stood still, and what held it.
         freshness: the freshness of the mirror over the last day and week.
-        present_freshness: its freshness now.
-        notifier: tells receivers about events.
         quarantine: what must not be analysed.
         files: shares of connections and lookups in the limit of open files.
         started_at: Unix seconds.
@@ -188,86 +166,17 @@ class Daemon:
             *(self.state, database, clock, workers, self.analyser, rng),
             lambda: self._config,
         )
-        self.present_freshness = PresentFreshness(self.context)
-        self.notifier = Notifier(self.context, resolver, self.network, plugins.supplied.notifiers)
-        client = ApiClient(self.context, self.crawl, self.connectivity)
-        self.documents = DocumentFetcher(self.context, self.crawl, self.connectivity)
-        self._members = WikiMembersJob(self.context, client)
-        self._wiki_categories = WikiCategoriesJob(
-            self.context, client, list_again=self._list_members
-        )
-        self._wiki_events = WikiEventsJob(
-            self.context, client, list_again=self._list_members, doubt=self._doubt_categories
-        )
-        self.hint_poller = self._hint_sources(client)
-        self.crawl.robots.on_sitemaps = self.hint_poller.find_soon
-        self._policy_loader = PolicyLoader(
-            self.context, on_switched=self.hint_poller.acceptance.delivery.restore
-        )
-        self._allocate = AllocateJob(self.context, plugins.estimator(start.config))
-        self._dust = DustJob(self.context)
-        self.jobs = JobRunner(database, clock, self._jobs(client), rng=start.environment.rng)
         self._turns_scope = trio.CancelScope()
         self._opening_scope = trio.CancelScope()
         self.readers_scope = trio.CancelScope()
 
-    def _hint_sources(self, client: ApiClient) -> HintPoller:
-        parts = HintParts(
-            *(self.context, client, self._wiki_changed, self._accept_hints),
-            *(self.crawl.robots, self.documents),
-        )
-        return HintPoller(self.context, finders_of(self.plugins.host, parts))
+    @cached_property
+    def background(self) -> BackgroundParts:
+        """What runs beside the turns; in a one-off mirror it is made only if a client asks."""
+        from crawld.daemon.background import BackgroundParts
 
-    def _jobs(self, client: ApiClient) -> list[Job]:
-        context = self.context
-        return [
-            WikiHistoryJob(context, client, on_facts=self._sites_or_wikis_changed),
-            HintsJob(self.hint_poller, self.database),
-            self._members,
-            self._wiki_events,
-            self._wiki_categories,
-            RetentionJob(context),
-            AnalyseCopiesJob(context),
-            RefitModelsJob(context, on_refitted=self._models_refitted),
-            self._allocate,
-            RefreshJob(self.context),
-            AuditJob(context, self.present_freshness),
-            ReplicasJob(context, self.crawl.leases),
-            self._dust,
-            SearchIndexJob(context),
-            CanonicalUrlsJob(context),
-            *self._plugin_jobs(),
-        ]
-
-    def _plugin_jobs(self) -> list[Job]:
-        hooks = self.plugins.host.hooks("find_pages")
-        return [PluginPagesJob(self.context, hooks)] if hooks else []
-
-    async def _accept_hints(self, row: SourceRow, result: Poll) -> None:
-        await self.hint_poller.accept(row, result)
-
-    def _wiki_changed(self, gap: bool) -> None:
-        self._wiki_events.note_reports()
-        names = (self._wiki_events.name, "backfill", *([self._members.name] if gap else []))
-        for name in names:
-            self.jobs.run_soon(name)
-
-    def _list_members(self) -> None:
-        self.jobs.run_soon(self._members.name)
-
-    def _doubt_categories(self, wiki_id: int) -> None:
-        self._wiki_categories.doubt(wiki_id)
-        self.jobs.run_soon(self._wiki_categories.name)
-
-    def _sites_or_wikis_changed(self) -> None:
-        """Notify subscribers that a wiki was identified or sites changed."""
-        self.hint_poller.find_soon()
-        self.jobs.run_soon(self._members.name)
-
-    def _models_refitted(self) -> None:
-        """Reload policies and prices after a refit of the models."""
-        self._policy_loader.reload()
-        self._allocate.reset()
+        parts = self.connectivity, self.resolver, self.network
+        return BackgroundParts(self.context, self.crawl, self.plugins, *parts)
 
     @property
     def version(self) -> str:
@@ -341,13 +250,8 @@ class Daemon:
             await nursery.start(self.crawl.recorder.run)
             nursery.start_soon(self.site_registry.add_seeds)
             if not self.start.once:
-                await self.hint_poller.restore()
-                nursery.start_soon(self.jobs.run)
-                nursery.start_soon(supervise, "hint_poller", self.hint_poller.run)
-                nursery.start_soon(supervise, "policy_loader", self._policy_loader.run)
-                nursery.start_soon(supervise, "notifier", self.notifier.run)
+                await self.background.begin(nursery)
                 nursery.start_soon(supervise, "freshness_reader", self.freshness.run)
-                nursery.start_soon(supervise, "present_freshness", self.present_freshness.run)
             elif self.state.settings.search and self.state.settings.analyse:
                 job = SearchIndexJob(self.context)
                 nursery.start_soon(supervise, "search_index", job.follow)
@@ -396,10 +300,14 @@ class Daemon:
         self.state.traffic.load(month, await self.database.read(traffic.of_month, month))
         await self.database.write(event.lift_ids, self.clock.now())
         await self.site_registry.adopt(self._config, self.start.seeds)
-        await self._members.load()
+        if self.start.once:
+            await self.state.wiki_scope.load(self.database, self.state.sites)
+            await hand_over_members(self.state, self.database)
+        else:
+            await self.background.load_members()
         await self._growth_keeper.restore()
         await restore_hosts(self.state, self.database, self.clock)
-        await self._dust.load()
+        await load_dust_rules(self.state, self.database)
 
     def shutdown(self) -> None:
         """Start no more turns; `run` returns when the turns under way are recorded.
@@ -458,9 +366,7 @@ class Daemon:
         changed = runtime_changes(self._config, loaded.config)
         await self.site_registry.adopt(loaded.config, loaded.seeds)
         self._config = loaded.config
-        self.notifier.config_changed()
-        self._sites_or_wikis_changed()
-        self.jobs.run_soon(RefreshJob.name)
+        self.background.config_changed()
         await self.site_registry.add_seeds()
         log.info("reloaded", changed=changed)
         return changed

@@ -390,8 +390,8 @@ class Life:
         daemon = self._daemon
         if daemon is None:
             return []
-        known = await daemon.present_freshness.get()
-        daemon.present_freshness.forget_question()
+        known = await daemon.background.present_freshness.get()
+        daemon.background.present_freshness.forget_question()
         sites = daemon.state.sites
         return [(sites[each.site_id].name, each) for each in known if each.site_id in sites]
 

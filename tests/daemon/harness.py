@@ -109,10 +109,10 @@ async def until_done(running, within_s):
 
 async def run_job(running, name):
     """Run a job of a daemon, after a run under way; return the row of the run."""
-    task = running.jobs._tasks[name]
+    task = running.background.jobs._tasks[name]
     await until(lambda: not task.running, what=f"the end of {name}")
     begun = running.clock.now()
-    running.jobs.run_soon(name)
+    running.background.jobs.run_soon(name)
 
     def ended():
         # Between the stored start and the run itself the job is neither running nor finished.

@@ -70,7 +70,7 @@ async def test_a_storm_of_reports_counts_more_than_a_calm_history(daemon_with_hi
             )
         )
         poll = Poll(at=at, hints=[Hint(url, at + 0.5, at + 0.5)], told_until=at + 1.0)
-        await running.hint_poller.accept(row, replace(poll, at=at + 1.0))
+        await running.background.hint_poller.accept(row, replace(poll, at=at + 1.0))
         row = await running.database.read(hint_source.get, row.hint_source_id)
     stormy = (await get(running, "/forecast", what="s")).json()
     given = stormy["assumptions"]

@@ -69,7 +69,7 @@ class TestInTheDaemon:
         running = await daemon(web.url(), schedule={"policy": "index", **REVISITING})
         queue = await first_queue(running)
         await until(lambda: len(queue.policy) == 20, what="all pages in the policy")
-        assert not running._allocate.has_work()  # nobody follows frequencies
+        assert not running.background._allocate.has_work()  # nobody follows frequencies
         [(url, page_id)] = mirror.rows("SELECT url, page_id FROM page ORDER BY page_id LIMIT 1")
         views = tmp_path / "views.txt"
         views.write_text(f"{url} 30\nhttps://a.test/other 10\n")
@@ -99,7 +99,7 @@ class TestInTheDaemon:
         await until(lambda: mirror.rows(count) == [(20,)], what="models of all pages")
         *_, result, detail = await run_job(running, "allocate")
         assert result == "done"
-        assert running._allocate.has_work()
+        assert running.background._allocate.has_work()
         assert detail.startswith("20 pages, 1 hosts, 100 visits a second, KKT residual ")
         assert float(detail.rsplit(" ", 1)[1]) <= 1e-6
         ((price,),) = mirror.rows("SELECT price FROM host")

@@ -53,7 +53,7 @@ async def test_reported_pages_count_as_stale_until_they_are_copied(paused, monke
     assert before["stale"]["reported"] == 0.0
     row, now = await source_of(running, "recent_changes"), running.clock.now()
     edits = Poll(at=now, hints=[Hint(url, now, now) for url in urls[:8]], told_until=now)
-    await running.hint_poller.accept(row, edits)
+    await running.background.hint_poller.accept(row, edits)
     after = await status_of_site(running)
     # How far each is from 1 depends on the time since the visits, not what the reports change.
     assert before["freshness"] > after["freshness"] + 0.2
@@ -108,7 +108,7 @@ async def test_visits_without_a_hint_are_evidence(paused, mirror):
         ),
         what="visits",
     )
-    await running.present_freshness.store_visits()
+    await running.background.present_freshness.store_visits()
     ((stale, exposure_s),) = mirror.rows("SELECT stale, exposure_s FROM quiet_visit")
     assert stale == 0.0
     assert exposure_s > 0.0

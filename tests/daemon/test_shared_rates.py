@@ -185,7 +185,7 @@ async def test_the_allocation_divides_the_rate_by_its_price(serve, daemon):
     shares = [host.slot.share for host in running.state.hosts.values()]
     assert sum(shares) == pytest.approx(3.0, rel=1e-3)
     assert "50 visits a second" in row.detail
-    assert running._allocate.has_work()
+    assert running.background._allocate.has_work()
 
 
 async def test_a_one_off_mirror_ends_when_all_pages_had_their_turns(serve, mirror):

@@ -1,6 +1,6 @@
 """A crawl leaves URLs that grow without new content, tells so, and goes on with it."""
 
-from crawld.cli.output import console
+from crawld.cli.console import console
 from crawld.cli.tables import host_table
 from crawld.core.url_growth import START_BUDGET
 from crawld.daemon.api.schemas.status import HostDetail

@@ -64,7 +64,7 @@ ROOM_LAYERS = {
         ("crawl",),
         ("hints",),
         ("jobs", "environment", "notify"),
-        ("start", "daemon_parts", "tidy"),
+        ("background", "start", "daemon_parts", "tidy"),
         ("daemon",),
         ("purge",),
         ("api",),

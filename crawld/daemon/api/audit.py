@@ -51,7 +51,7 @@ async def audit_statuses(daemon: Daemon, days: int, site: str | None = None) -> 
 
 async def freshness_statuses(daemon: Daemon) -> list[FreshnessStatus]:
     """Return the freshness of each site now and lately, followed by its hosts."""
-    present = {each.site_id: each for each in await daemon.present_freshness.get()}
+    present = {each.site_id: each for each in await daemon.background.present_freshness.get()}
     recent = daemon.freshness.recent
     found = []
     for site_id in sorted(present.keys() | recent.sites.keys()):

@@ -76,6 +76,7 @@ def _import_server() -> Callable[[Daemon], Awaitable[ASGIApp]]:
     # The collector would look at the growing heap again and again; `serve_control` tunes it.
     gc.disable()
     try:
+        import crawld.daemon.background  # noqa: F401 (a one-off mirror has not needed it before)
         from crawld.daemon.api.server import made_application
     finally:
         gc.enable()

@@ -53,7 +53,7 @@ async def _decide(daemon: Daemon, form: DustForm, word: RuleWord | None) -> Done
     row = await daemon.database.write(dust.set_word, form.number, word, now)
     if row is None:
         raise HTTPException(404, f"there is no rule {form.number}; see: crawlctl dust")
-    daemon.jobs.run_soon(JOB)
+    daemon.background.jobs.run_soon(JOB)
     text = row.rule.rewrite.words()
     where = f"{row.origin}/{row.rule.section}"
     said = {"confirmed": "applies", "revoked": "applies no more"}.get(

@@ -227,7 +227,7 @@ async def _present(
     daemon: Daemon, what: str | None, found: Sequence[_Pages]
 ) -> ForecastPresent | None:
     """Return the present freshness of the sites; None for a host, and where it is not known."""
-    known = {each.site_id: each for each in await daemon.present_freshness.get()}
+    known = {each.site_id: each for each in await daemon.background.present_freshness.get()}
     names = {site.name for site in daemon.state.sites.values()}
     sites = [known[key] for key in {each.place.site_id for each in found} & known.keys()]
     if not sites or (what is not None and what not in names):

@@ -29,7 +29,7 @@ async def hint_statuses(daemon: Daemon) -> list[HintSourceStatus]:
 
 def _status(daemon: Daemon, row: SourceRow, outstanding: int) -> HintSourceStatus:
     known = hint.load_reliability(row.evidence)
-    estimate = daemon.hint_poller.budget.estimate(row.hint_source_id)
+    estimate = daemon.background.hint_poller.budget.estimate(row.hint_source_id)
     same = {
         name: getattr(row, name)
         for name in HintSourceStatus.model_fields

@@ -17,7 +17,7 @@ def add_notify_routes(router: APIRouter, daemon: Daemon) -> None:
     @router.get("/notify")
     async def rules() -> list[NotifyStatus]:
         """The rules of notification and what became of their messages."""
-        states = {state.name: state for state in await daemon.notifier.states()}
+        states = {state.name: state for state in await daemon.background.notifier.states()}
         return [
             notify_status(rule, states[rule.name])
             for rule in daemon.config.notify
@@ -27,13 +27,13 @@ def add_notify_routes(router: APIRouter, daemon: Daemon) -> None:
     @router.post("/notify/{name}/test")
     async def test(name: str) -> NotifyTest:
         """Send a test message now, by the way of all messages of the rule."""
-        result = await daemon.notifier.test(name)
+        result = await daemon.background.notifier.test(name)
         return NotifyTest(name=name, delivered=result.delivered, trouble=result.trouble)
 
     @router.post("/notify/{name}/retry")
     async def retry(name: str) -> Done:
         """Send what waits now."""
-        state = await daemon.notifier.retry(name)
+        state = await daemon.background.notifier.retry(name)
         waiting = state.waiting if state is not None else 0
         if not waiting:
             return Done(done=f"nothing waits for {name}")

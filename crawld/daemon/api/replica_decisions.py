@@ -49,7 +49,7 @@ async def decide(daemon: Daemon, form: ReplicaForm, word: Word | None) -> Replic
         part = pairs[begin : begin + WRITE_PAIRS]
         changed += await daemon.database.write(replica_pair.put_words, part, word, now)
     if changed:
-        daemon.jobs.run_soon(JOB)
+        daemon.background.jobs.run_soon(JOB)
     tells = f"the job {JOB} runs" if changed else "that was decided before, so nothing changes"
     return ReplicaDecision(
         done=f"{_decided_text(selection, word)}; {tells}{selection.note}",
@@ -72,7 +72,7 @@ async def decide_all(daemon: Daemon, *, dry_run: bool) -> ReplicaDecision:
         what = f"dry run, nothing is changed: {what}; {_meaning(prospects, 'confirmed')}"
     else:
         await daemon.database.write(partial(replica.allow_all, allowed=True))
-        daemon.jobs.run_soon(JOB)
+        daemon.background.jobs.run_soon(JOB)
         what = f"{what}; the job {JOB} runs"
     return ReplicaDecision(
         done=what, dry_run=dry_run, pairs=[], hosts=prospects, unexamined=unexamined

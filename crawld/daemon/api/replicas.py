@@ -70,7 +70,7 @@ def add_replica_routes(router: APIRouter, daemon: Daemon) -> None:
     async def prefer(form: PreferForm) -> Done:
         """Keep this host among its replicas."""
         await daemon.database.write(replica.prefer, await known_server_id(daemon, form.host))
-        daemon.jobs.run_soon(JOB)
+        daemon.background.jobs.run_soon(JOB)
         return Done(done=f"{form.host} is preferred among its replicas; the job {JOB} runs")
 
 

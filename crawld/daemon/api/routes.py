@@ -139,12 +139,12 @@ def _jobs(router: APIRouter, daemon: Daemon) -> None:
     @router.get("/jobs")
     async def jobs() -> list[schemas.JobStatus]:
         """Jobs: last run, next run, progress."""
-        return [await job_status(state) for state in await daemon.jobs.states()]
+        return [await job_status(state) for state in await daemon.background.jobs.states()]
 
     @router.post("/jobs/{name}/run")
     async def run_job(name: str) -> schemas.Done:
         """Run a job as soon as possible."""
-        daemon.jobs.run_soon(name)
+        daemon.background.jobs.run_soon(name)
         return schemas.Done(done=f"job {name} runs")
 
     @router.get("/wikis")

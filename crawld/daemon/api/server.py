@@ -145,7 +145,7 @@ async def made_application(daemon: Daemon) -> ASGIApp:
     """Return the application of the control socket, with what its first request makes."""
     app = WholeBodies(control_app(daemon))
     await _answer_once(app, "/status")
-    daemon.present_freshness.forget_question()
+    daemon.background.present_freshness.forget_question()
     return app
 
 

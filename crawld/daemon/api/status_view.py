@@ -88,7 +88,7 @@ async def status_of(daemon: Daemon) -> schemas.Status:
         loop_stall_recent_by=recent.by,
         freshness=freshness,
         vanishing=dict(islice(daemon.state.vanishing.items(), VANISHING_SHOWN)),
-        notify_troubles=daemon.notifier.troubles(),
+        notify_troubles=daemon.background.notifier.troubles(),
         quarantined=stored.quarantined,
         quarantined_pages=[
             schemas.QuarantinedPage(**each._asdict()) for each in stored.quarantined_pages

@@ -54,7 +54,7 @@ async def show_replicas(daemon: Daemon, query: Parameters) -> View:
 
 async def show_jobs(daemon: Daemon, _query: Parameters) -> View:
     """List jobs: last run, next run, progress."""
-    jobs = [await job_status(state) for state in await daemon.jobs.states()]
+    jobs = [await job_status(state) for state in await daemon.background.jobs.states()]
     return View("jobs.html", "jobs", "Jobs", {"jobs": jobs})
 
 

@@ -117,7 +117,7 @@ class Overview:
             sites=[
                 site_status(daemon, row, 0) for row in rows if row.site_id in daemon.state.sites
             ],
-            jobs=[await job_status(each) for each in await daemon.jobs.states()],
+            jobs=[await job_status(each) for each in await daemon.background.jobs.states()],
             sources=await hint_statuses(daemon),
             replicas=await daemon.database.read(replica_rows.count_waiting),
             wikis=await wiki_statuses(daemon),

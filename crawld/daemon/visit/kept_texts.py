@@ -12,11 +12,11 @@ from typing import Final
 
 import trio
 
-KEPT_BYTES: Final = 8 * 2**20
-"""Memory of all texts; an article has 22 KB."""
+FULL_BYTES: Final = 3 * 2**20
+"""Texts from which visits wait that can: two slices of the search, an article has 22 KB."""
 
-OVERDRAFT: Final = 2
-"""Times this memory that the texts of turns under way may take."""
+MOST_BYTES: Final = 16 * 2**20
+"""Memory of all texts; those of turns under way find room although others wait."""
 
 ROOM_S: Final = 2.0
 """Longest wait for room: the text of a copy that was never stored must not stop a mirror."""
@@ -25,7 +25,8 @@ ROOM_S: Final = 2.0
 class KeptTexts:
     """Texts by the digest of their copy; the oldest make room for new ones."""
 
-    def __init__(self, most_bytes: int = KEPT_BYTES) -> None:
+    def __init__(self, full_bytes: int = FULL_BYTES, most_bytes: int = MOST_BYTES) -> None:
+        self._full_bytes = full_bytes
         self._most_bytes = most_bytes
         self._texts: OrderedDict[bytes, str] = OrderedDict()
         self._bytes = 0
@@ -34,14 +35,14 @@ class KeptTexts:
     @property
     def is_full(self) -> bool:
         """Whether visits that can wait should."""
-        return self._bytes > self._most_bytes
+        return self._bytes > self._full_bytes
 
     def keep(self, digest: bytes, text: str) -> None:
         """Keep the searchable text of a copy."""
         self.take(digest)
         self._texts[digest] = text
         self._bytes += text.__sizeof__()
-        while self._bytes > OVERDRAFT * self._most_bytes:
+        while self._bytes > self._most_bytes:
             self.take(next(iter(self._texts)))
 
     def take(self, digest: bytes) -> str | None:

@@ -32,6 +32,7 @@ from crawld.store.engine.background import in_background
 from crawld.store.engine.connection import (
     PAGE_BYTES,
     configure,
+    fit_writer_cache,
     open_arguments,
     open_connection,
     retry_while_locked,
@@ -394,7 +395,7 @@ class Database:
                 await self._checkpoints.aclose()
             if self._writer is not None:
                 await _exclusively(self._writer, _checkpoint_last)
-                await self._writer.run(_close)
+                await self._writer.run(apsw.Connection.close)
         finally:
             self._readers, self._idle, self._own = [], [], {}
             self._used.clear()
@@ -406,6 +407,8 @@ class Database:
         while True:
             await self._long_log.wait()
             await self.shorten_log()
+            if self._writer is not None:
+                await _exclusively(self._writer, fit_writer_cache)
             self._long_log = trio.Event()
             await trio.sleep(CHECKPOINT_EVERY_S)
 
@@ -486,10 +489,6 @@ def _checkpoint_last(connection: apsw.Connection) -> None:
     """Copy the log back as far as readers of other programs, or calls left on threads, allow."""
     connection.set_busy_timeout(CLOSE_BUSY_MS)
     _checkpoint(connection, TRUNCATE)
-
-
-def _close(connection: apsw.Connection) -> None:
-    connection.close()
 
 
 def _checkpoint(connection: apsw.Connection, mode: int) -> None:

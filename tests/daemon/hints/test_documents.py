@@ -73,7 +73,7 @@ def reported(mirror):
 async def poll_again(running, mirror, kind):
     """Poll all sources and wait for the poll of one kind."""
     before = sources(mirror)[kind][1]
-    running.jobs.run_soon("hints")
+    running.background.jobs.run_soon("hints")
     await until(lambda: sources(mirror)[kind][1] > before, what="another poll")
 
 
@@ -92,7 +92,7 @@ async def test_a_sitemap_in_robots_txt_reports_new_and_changed_pages(server, dae
     changed_at = int(time.time()) + 1
     await until(lambda: time.time() > changed_at + 1.5)
     server.put("/map.xml", urlset(("/a", stamp(changed_at)), *old[1:]), **XML)
-    running.jobs.run_soon("hints")
+    running.background.jobs.run_soon("hints")
     await until(lambda: reported(mirror), what="hint")
     assert reported(mirror) == {"/a"}
     assert sources(mirror)["sitemap"][2:] == (1, None)
@@ -158,7 +158,7 @@ async def test_a_feed_entry_is_reported_once(server, daemon, mirror):
     server.put(
         "/feed", feed(entry("/b", changed_at), new, old), Content_Type="application/atom+xml"
     )
-    running.jobs.run_soon("hints")
+    running.background.jobs.run_soon("hints")
     await until(lambda: "/b" in visited(mirror), what="new page of the feed")
     assert reported(mirror) == {"/a"}
     server.conditional = False
@@ -179,7 +179,7 @@ async def test_a_listing_admits_new_pages_and_reports_dates(server, daemon, mirr
     await until(lambda: visited(mirror) == {"/", "/d/a"}, what="page of the listing")
     put_pages(server, "/d/b")
     server.put("/d/", listing(("b", "01-Jan-2020 10:00"), ("a", "01-Jan-2020 10:00")))
-    running.jobs.run_soon("hints")
+    running.background.jobs.run_soon("hints")
     await until(lambda: "/d/b" in visited(mirror), what="new page of the listing")
     assert outstanding_hints(mirror) == {}
 
@@ -229,7 +229,7 @@ async def test_changefreq_has_a_source_of_its_own(server, daemon, mirror):
     await until(lambda: pause_s(mirror) > 60.0, what="the end of the first reading")
     assert set(sources(mirror)) == {"sitemap"}
     server.put("/map.xml", body.replace("never", "always"), **XML)
-    running.jobs.run_soon("hints")
+    running.background.jobs.run_soon("hints")
     await until(lambda: "changefreq" in sources(mirror), what="frequencies")
     # "always" means a change every ten minutes; the copy is younger.
     assert reported(mirror) == set()
@@ -242,7 +242,7 @@ async def open_sitemap(running, mirror, server, rows=6_000):
     await until(lambda: mirror.rows(read), what="the end of the first reading")
     await until(lambda: running.budget.used_bytes == 0, what="the end of the visits")
     await running.database.write(lambda file: file.execute("UPDATE sitemap SET next_at = 0"))
-    (source,) = running.hint_poller._finders[1]._known.values()
+    (source,) = running.background.hint_poller._finders[1]._known.values()
     assert await source._fetch_next(source.row) is None
     return source
 
@@ -275,8 +275,8 @@ async def test_a_site_that_is_gone_keeps_no_sitemap_in_memory(server, daemon, mi
     await open_sitemap(running, mirror, server)
     assert running.budget.bodies.used_bytes > 0
     running.state.sites.clear()
-    running.hint_poller.find_soon()
-    (host,) = running.hint_poller._hosts.values()
+    running.background.hint_poller.find_soon()
+    (host,) = running.background.hint_poller._hosts.values()
     await until(lambda: not host.polled, what="the end of the source")
     assert running.budget.bodies.used_bytes == 0
 

@@ -109,7 +109,7 @@ async def test_a_silent_stream_is_closed(start_stream, events, mirror):
         pieces.append(piece)
 
     with trio.fail_after(TIMEOUT_S):
-        over = await running.documents.listen(
+        over = await running.background.documents.listen(
             documents.DocumentRequest(1, events.url, 0),
             lambda status, headers: keep,
             silence_s=0.2,

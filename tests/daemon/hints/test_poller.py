@@ -121,8 +121,8 @@ def start_sources(nursery, mirror, serve):
                 hint_source.ensure, site_id, host_id, f"kind{number}", web.url(), time.time()
             )
             finder.sources.append(each(row, web))
-        daemon.hint_poller._finders.append(finder)
-        daemon.hint_poller.find_soon()
+        daemon.background.hint_poller._finders.append(finder)
+        daemon.background.hint_poller.find_soon()
         return daemon, web, finder.sources
 
     return start
@@ -167,7 +167,7 @@ async def test_the_pause_after_a_poll_counts_from_its_request(start_sources):
     daemon.state.hosts["a.test"].rest_from(asked_at)
     await until(lambda: trio.current_time() > asked_at, what="the response")
     made[0].may_end.set()
-    [source] = daemon.hint_poller._hosts["a.test"].polled.values()
+    [source] = daemon.background.hint_poller._hosts["a.test"].polled.values()
     await until(lambda: source.asked, what="the end of the poll")
     assert source.next_at == pytest.approx(asked_at + 900.0, rel=0.0, abs=1e-6)
 
@@ -305,11 +305,11 @@ async def test_a_stream_with_other_hosts_is_restarted(start_sources, mirror):
         FakeStream(old.row, result, ("a.test", "b.test")),
     )
     streams[:] = [same]
-    daemon.hint_poller.find_soon()
+    daemon.background.hint_poller.find_soon()
     count = len(old.connected)
     await until(lambda: len(old.connected) > count + 1)
     streams[:] = [more]
-    daemon.hint_poller.find_soon()
+    daemon.background.hint_poller.find_soon()
     await until(lambda: len(more.connected) > 1)
     assert not same.connected
 
@@ -322,7 +322,7 @@ async def test_without_a_poll_share_only_free_sources_are_polled(start_sources):
         share=0.0,
     )
     # A request during a poll has no effect.
-    await until(lambda: daemon.hint_poller.poll_all() and len(free.polls) > 1)
+    await until(lambda: daemon.background.hint_poller.poll_all() and len(free.polls) > 1)
     assert not asked.polls
 
 
@@ -333,8 +333,8 @@ async def test_removed_sources_are_not_polled(start_sources, mirror):
     [source] = sources
     await until(lambda: source.polls)
     sources.clear()
-    daemon.hint_poller.find_soon()
-    await until(lambda: not daemon.hint_poller.poll_all())
+    daemon.background.hint_poller.find_soon()
+    await until(lambda: not daemon.background.hint_poller.poll_all())
     polls = len(source.polls)
     await wait_all_tasks_blocked()
     assert len(source.polls) <= polls + 1
@@ -372,8 +372,8 @@ async def test_an_exception_in_a_finder_does_not_stop_the_others(start_sources, 
         lambda row, web: FakeSource(row, Poll(at=time.time(), cursor="fine"))
     )
     await until(lambda: source.polls)
-    daemon.hint_poller._finders.insert(0, Broken())
-    daemon.hint_poller.find_soon()
+    daemon.background.hint_poller._finders.insert(0, Broken())
+    daemon.background.hint_poller.find_soon()
     polls = len(source.polls)
     await until(lambda: len(source.polls) > polls + 1)
 

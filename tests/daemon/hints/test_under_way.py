@@ -79,8 +79,8 @@ async def visited(nursery, daemon, mirror):
     )
     source, finder = Reports(row), OneSource()
     finder.sources.append(source)
-    running.hint_poller._finders.append(finder)
-    running.hint_poller.find_soon()
+    running.background.hint_poller._finders.append(finder)
+    running.background.hint_poller.find_soon()
     await until(lambda: source.polls, what="a poll")
     return server, source
 

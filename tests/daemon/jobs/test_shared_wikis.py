@@ -91,11 +91,11 @@ async def test_a_wiki_is_asked_while_one_of_its_sites_may(wiki_of, backfilling, 
     await until(lambda: wikis.complete(*PAGES))
     await daemon.site_registry.set_paused("s", paused=True)
     asked = len(wiki.api_requests())
-    daemon.jobs.run_soon("members")
-    daemon.hint_poller.poll_all()
+    daemon.background.jobs.run_soon("members")
+    daemon.background.hint_poller.poll_all()
     await until(lambda: len(wiki.api_requests()) > asked, what="a request for the other site")
     await daemon.site_registry.set_paused("one", paused=True)
     row = await daemon.database.read(wiki_rows.get, 1)
-    client = daemon.hint_poller._finders[0]._client
+    client = daemon.background.hint_poller._finders[0]._client
     held = await client.ask(api_of(row, daemon.state.sites), {"meta": "siteinfo"})
     assert held.trouble is TroubleKind.HELD

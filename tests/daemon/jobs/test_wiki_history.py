@@ -239,7 +239,7 @@ class TestTrouble:
         await until(lambda: wikis.wiki().get("trouble"))
         assert wikis.wiki()["trouble"] == "moved"
         assert wikis.wiki()["api_url"] == f"http://a.test:{wiki.port}/new/api.php"
-        assert daemon.jobs is not None
+        assert daemon.background.jobs is not None
 
 
 class TestPermission:
@@ -325,12 +325,14 @@ async def test_a_site_without_a_copy_is_checked_again_soon(serve, daemon, mirror
     web = await serve(make_site("b.test"))
     site = {"api": True, "hosts": ["b.test"]}
     running = await daemon("http://a.test:1/", site=site, jobs={"backfill_every_s": 600.0})
-    [job] = [each.job for each in await running.jobs.states() if each.job.name == "backfill"]
+    [job] = [
+        each.job for each in await running.background.jobs.states() if each.job.name == "backfill"
+    ]
     await until(lambda: job.every_s == FIRST_COPY_WAIT_S, what="a run that saw no copy")
     [active] = running.state.sites.values()
     await running.state.add_seeds(active, [web.url(host="b.test")])
     await until(lambda: mirror.rows("SELECT 1 FROM version"), what="a copy")
-    running.jobs.run_soon("backfill")
+    running.background.jobs.run_soon("backfill")
     await until(lambda: job.every_s == 600.0, what="a run that saw one")
 
 
@@ -347,7 +349,7 @@ async def test_a_wiki_whose_first_page_comes_late_does_not_wait_for_another_in_t
         busy.url(), site={"api": True}, beside=[other], jobs={"backfill_every_s": 600.0}
     )
     await until(lambda: mirror.rows("SELECT 1 FROM version"), what="a copy")
-    running.jobs.run_soon("backfill")
+    running.background.jobs.run_soon("backfill")
     await until(busy.api_requests, what="a request to the first wiki")
     [_, site] = running.state.sites.values()
     await running.state.add_seeds(site, [late.url()])

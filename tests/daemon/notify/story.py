@@ -29,7 +29,7 @@ class Story:
                 visit.record, replace(record, title=title, difference=0.02)
             )
         if wake:
-            self.daemon.notifier.config_changed()
+            self.daemon.background.notifier.config_changed()
 
     async def change_often(self, count):
         """Give a page many new copies at once."""
@@ -41,7 +41,7 @@ class Story:
                 visit.record(connection, record)
 
         await self.daemon.database.write(write)
-        self.daemon.notifier.config_changed()
+        self.daemon.background.notifier.config_changed()
 
     async def lose(self, path="/page"):
         """Let a page be gone."""
@@ -92,4 +92,4 @@ class Story:
     def pass_time(self, seconds):
         """Let time pass at once."""
         self.wall.shift_s += seconds
-        self.daemon.notifier.config_changed()  # wakes all, like the end of their pauses
+        self.daemon.background.notifier.config_changed()  # wakes all, like the end of their pauses

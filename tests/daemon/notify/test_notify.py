@@ -96,13 +96,13 @@ async def test_a_receiver_that_fails_for_a_day_gets_everything_merged(begin):
     assert max(shares) <= 1.0
     await story.failed(12)
     assert len(set(story.receiver.keys)) == 1  # the same message again and again
-    assert story.daemon.notifier.troubles() == {"team": "status 500"}
+    assert story.daemon.background.notifier.troubles() == {"team": "status 500"}
     story.receiver.status = 204
     story.pass_time(3_600.0)
     told = story.ids()[1:]
     await story.delivered(len(told))
     assert story.state()["trouble"] is None
-    assert story.daemon.notifier.troubles() == {}
+    assert story.daemon.background.notifier.troubles() == {}
     sizes = [len(each["events"]) for each in story.receiver.messages]
     assert sizes[-2:] == [1, len(told) - 1]
     assert story.receiver.events[-len(told) :] == told
@@ -137,7 +137,7 @@ async def test_what_waits_for_a_receiver_that_fails_is_bounded(begin):
     await trio.testing.wait_all_tasks_blocked()
     assert story.mirror.rows("SELECT count(*) FROM notify_event") == [(most,)]
     story.receiver.status = 200
-    await story.daemon.notifier.retry("team")
+    await story.daemon.background.notifier.retry("team")
     told = story.ids()[1:]
     await story.delivered(len(told))
     assert story.receiver.events[-len(told) :] == told
@@ -247,7 +247,7 @@ async def test_nothing_is_lost_by_a_restart(begin, mirror, paused_daemon):
     assert mirror.rows("SELECT count(*) FROM notify_event") == [(1,)]
     rules = [each.model_dump(mode="json") for each in config.notify]
     again = await paused_daemon(seed, notify=rules)
-    await again.notifier.retry("team")
+    await again.background.notifier.retry("team")
     await story.delivered(2)
     assert story.receiver.keys[-1] == key
     assert story.receiver.events[-1] == last
@@ -271,7 +271,7 @@ async def test_a_reload_takes_rules_at_once(begin, receiver):
         given = [{"webhook": receiver.url(), "allow_private": True, **rule} for rule in rules]
         dumped = story.daemon.config.model_dump(by_alias=True, mode="json")
         story.daemon._config = Config.model_validate({**dumped, "notify": given})
-        story.daemon.notifier.config_changed()
+        story.daemon.background.notifier.config_changed()
 
     await apply({"name": "b", "kinds": ["new", "changed"]})
     await until(lambda: story.mirror.rows("SELECT 1 FROM notify_rule WHERE name = 'b'"))
@@ -294,7 +294,7 @@ async def test_the_text_of_a_withheld_or_large_page_is_not_told(begin, monkeypat
     assert "change" in story.receiver.messages[0]["events"][0]
     await story.lose()
     story.receiver.status = 200
-    await story.daemon.notifier.retry("team")
+    await story.daemon.background.notifier.retry("team")
     await story.delivered(2)
     assert all("change" not in each["events"][0] for each in story.receiver.messages[1:])
     monkeypatch.setattr(composer, "MAX_COMPARED_BYTES", 100)
@@ -311,7 +311,7 @@ async def test_a_purged_page_is_told_no_more(begin):
     database = story.daemon.database
     await database.write(_delete_events)
     story.receiver.status = 200
-    await story.daemon.notifier.retry("team")
+    await story.daemon.background.notifier.retry("team")
     await until(lambda: story.state()["next_try_at"] is None)
     assert len(story.receiver.bodies) == 1
     await story.change()

@@ -64,11 +64,11 @@ async def test_apprise_reaches_its_service(begin, tmp_path, receiver, log):
     await story.failed(1)
     assert "did not take it" in story.state()["trouble"]
     url.write_text(f"nothing://{SECRET}\n")
-    await story.daemon.notifier.retry("team")
+    await story.daemon.background.notifier.retry("team")
     await story.failed(2)
     assert story.state()["trouble"] == "apprise_file has no URL that Apprise knows"
     url.unlink()
-    await story.daemon.notifier.retry("team")
+    await story.daemon.background.notifier.retry("team")
     await story.failed(3)
     assert "cannot read" in story.state()["trouble"]
     assert SECRET not in log.getvalue()

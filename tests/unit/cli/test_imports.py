@@ -19,8 +19,8 @@ def test_nothing_is_collected_while_a_program_is_imported():
         gc.freeze()  # as all collected tests were
 
 
-def modules_after(names):
-    code = f"import {names}, sys; print(*sys.modules)"
+def modules_after(names, *, before="pass"):
+    code = f"{before}; import {names}, sys; print(*sys.modules)"
     return {
         *subprocess.run(
             [sys.executable, "-c", code], check=True, capture_output=True, text=True
@@ -38,3 +38,24 @@ def test_a_mirror_imports_no_application_of_the_control_socket():
     modules = modules_after("crawld.cli.mirror, crawld.daemon.run")
     assert "crawld.daemon.api.control_socket" in modules
     assert not {"fastapi", "crawld.daemon.api.schemas.status"} & modules
+
+
+def test_a_mirror_imports_nothing_that_runs_beside_the_turns_of_a_daemon():
+    modules = modules_after("crawld.cli.mirror, crawld.daemon.run")
+    parts = ("crawld.daemon.background", "crawld.daemon.notify.notifier")
+    jobs = {name for name in modules if name.startswith("crawld.daemon.jobs.")}
+    assert not modules.intersection(parts)
+    assert jobs == {"crawld.daemon.jobs.search_index"}
+
+
+def test_a_daemon_imports_what_runs_beside_its_turns_before_it_serves():
+    assert "crawld.daemon.background" in modules_after("crawld.cli.run")
+
+
+def test_packages_that_only_happen_to_be_installed_are_not_imported():
+    alone = "from crawld.cli.imports import import_alone; import_alone()"
+    modules = modules_after("crawld.cli.mirror, crawld.daemon.run", before=alone)
+    assert {"structlog", "httpx"} <= modules
+    assert not {"rich", "pygments", "click", "greenlet", "twisted", "brotli"} & modules
+    # They can be imported afterwards.
+    assert "rich.console" in modules_after("crawld.cli.console", before=alone)

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from crawld.cli import output
+from crawld.cli.console import console
 from crawld.errors import ConfigError, UnreachableError
 
 
@@ -86,7 +87,7 @@ def test_tables_show_no_control_character(capsys):
     table = Table("a", title=HOSTILE)
     table.add_row(HOSTILE)
     table.add_row(Text(f"x{HOSTILE}", style="bold"))
-    shown = output.console()
+    shown = console()
     shown.print(table)
     shown.print(HOSTILE, Group(HOSTILE, "next\nline"))
     printed = capsys.readouterr().out

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from crawld.cli.mirror_view import mirror_view
 from crawld.cli.progress_view import (
     UNREACHABLE,
     CrawlProgress,
     RateMeter,
-    mirror_view,
     progress_fields,
 )
 from crawld.core.page import Outcome, PageState

@@ -4,7 +4,7 @@ import json
 
 from rich.cells import cell_len
 
-from crawld.cli.output import drawn_lines
+from crawld.cli.console import drawn_lines
 from crawld.cli.response import read_response
 from crawld.cli.top import Glance, attention, top_view
 from crawld.core.page import Outcome

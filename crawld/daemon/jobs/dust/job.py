@@ -13,6 +13,7 @@ import structlog
 
 from crawld.core.dust.rules import DustRule, HostRules
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
+from crawld.daemon.crawl.dust_rules import load_dust_rules, wants_dust_rules
 from crawld.daemon.jobs.dust.asking import PageAsking
 from crawld.daemon.jobs.dust.hiding import IDS_AT_ONCE, OriginHiding
 from crawld.daemon.jobs.dust.looking import OriginLooks
@@ -62,16 +63,6 @@ class DustJob(BackgroundWork):
         """Pause between two runs, seconds."""
         return self._plan.every_s
 
-    async def load(self) -> None:
-        """Put the rules in force; origins of sites that want none have none."""
-        rules = await self._database.read(dust.applied_rules)
-        changed = {
-            origin: found
-            for origin, found in rules.items()
-            if self._is_wanted(origin.partition("://")[2].partition(":")[0])
-        }
-        self._state.admission.dust.set(changed)
-
     async def progress(self) -> dict[str, int]:
         """Return counts of origins, rules, trials and hidden pages."""
         return dict(self._counts)
@@ -92,7 +83,7 @@ class DustJob(BackgroundWork):
             self._plan.examined(origin, visits)
             asked += visits
         self._plan.end_run(origins)
-        await self.load()
+        await load_dust_rules(self._state, self._database)
         await self._count(len(origins))
         return (
             f"{self._counts['origins']} origins, {self._counts['rules']} rules,"
@@ -110,14 +101,8 @@ class DustJob(BackgroundWork):
             "hidden": sum(hidden.values()),
         }
 
-    def _is_wanted(self, host_name: str) -> bool:
-        """Whether all sites of a host want rules."""
-        host = self._state.hosts.get(host_name)
-        sites = [] if host is None else [self._state.sites.get(key) for key in host.pages]
-        return bool(sites) and all(site is None or site.config.dust for site in sites)
-
     async def _examine(self, origin: DustOrigin) -> None:
-        if not self._is_wanted(origin.host):
+        if not wants_dust_rules(self._state, origin.host):
             if origin.has_rules:
                 await self._hiding.reconsider(origin, HostRules())
                 self._in_force.pop(origin.origin_id, None)
@@ -146,7 +131,7 @@ class DustJob(BackgroundWork):
         replaced = self._state.admission.dust.take_replaced(origin.origin)
         if rules:
             await self._hiding.count_urls(origin)
-        await self.load()
+        await load_dust_rules(self._state, self._database)
         is_new = self._in_force.get(origin.origin_id) != rules.rules
         if is_new:
             # The operator may have revoked a rule since the last run.

@@ -3,7 +3,7 @@
 import trio
 import trio.testing
 
-from crawld.daemon.visit.kept_texts import OVERDRAFT, ROOM_S, KeptTexts
+from crawld.daemon.visit.kept_texts import ROOM_S, KeptTexts
 
 
 def test_a_text_is_taken_once():
@@ -16,7 +16,7 @@ def test_a_text_is_taken_once():
 
 def test_the_oldest_make_room_and_one_too_large_is_not_kept():
     text = "x" * 1_000
-    texts = KeptTexts(3 * text.__sizeof__() // OVERDRAFT + 1)
+    texts = KeptTexts(most_bytes=3 * text.__sizeof__() + 1)
     for key in (b"a", b"b", b"a", b"c", b"d"):
         texts.keep(key, text)
     assert [texts.take(key) is not None for key in (b"a", b"b", b"c", b"d")] == [1, 0, 1, 1]
