@@ -34,10 +34,11 @@ from crawld.bench.run import Progress
 from crawld.bench.stored_visit import page_response
 from crawld.core.change.history import Observation
 from crawld.core.change.model import PageModel
-from crawld.core.change.record import DAY_S, records_of
+from crawld.core.change.record import records_of
 from crawld.core.change.refit import blank_records, refit
 from crawld.core.content.analysis import analyse, read_blocks
 from crawld.core.page import Outcome, PageState
+from crawld.core.units import DAY_S
 from crawld.daemon.process import keep_heap_memory
 from crawld.simweb.article import edit_article, make_article
 from crawld.store import doctor, visit

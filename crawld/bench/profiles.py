@@ -35,6 +35,7 @@ from crawld.bench.result import Metrics, build_result, figures
 from crawld.bench.run import Progress
 from crawld.config.checks import check_config
 from crawld.config.model import Config
+from crawld.core.units import DAY_S
 from crawld.core.url import split_url
 from crawld.daemon.clock import Clock
 from crawld.daemon.daemon import Daemon
@@ -59,7 +60,6 @@ PROFILES: Final = (
 )
 WANTED: Final = {"content_types": ["text/html"], "language": "de"}
 
-_DAY_S: Final = 86_400.0
 _POLL_S: Final = 0.1
 
 
@@ -144,7 +144,7 @@ async def measure(size: ProfilesSize, progress: Progress) -> Metrics:
             await daemon.crawl.recorder.drain()
             run.before = len(site.asked)
             run.changed = _change_minds(run)
-            run.day.shift_s += _DAY_S
+            run.day.shift_s += DAY_S
             await daemon.crawl.schedule.wake_all()
             await _until_visits(daemon, 2 * pages, size.limit_s, progress)
             visits = sum(daemon.crawl.visitor.counts.values())

@@ -22,6 +22,7 @@ from crawld.bench.result import Metrics
 from crawld.bench.run import Progress
 from crawld.bench.simweb_process import run_simweb
 from crawld.bench.stored_visit import first_visit
+from crawld.core.units import DAY_S
 from crawld.daemon.daemon import Daemon
 from crawld.simweb.replica_host import ReplicaHost, loopback_addresses_of, replica_hosts
 from crawld.simweb.replica_parameters import STANDARD, scale_web
@@ -33,7 +34,6 @@ from crawld.store.frontier.frontier import Discovery
 from crawld.store.replica import replica
 
 _LIMIT_S = 600.0
-_DAY_S = 86_400.0
 _WRITE_HOSTS = 50
 
 
@@ -80,7 +80,7 @@ async def _measure(
     tables = {
         "politeness": f"host_delay_s = {scenario.delay_s}\naddress_delay_s = 0.001",
         "schedule": 'min_revisit_s = 1.0\npolicy = "uniform"',
-        "replicas": f"every_s = {_DAY_S}\nstorm_share = 1.0",
+        "replicas": f"every_s = {DAY_S}\nstorm_share = 1.0",
         "dns": f"hosts = {{ {known} }}",
     }
     path = crawld_process.write_config(
@@ -145,7 +145,7 @@ async def _fill(
     path: Path, hosts: Sequence[ReplicaHost], addresses: dict[str, str], port: int
 ) -> None:
     """Make a database in which every page was visited a day ago."""
-    at = time.time() - _DAY_S
+    at = time.time() - DAY_S
     async with await Database.open(path) as database:
         site_id = await database.write(site.upsert, SITE_NAME, "{}", source="config", at=at)
         for begin in range(0, len(hosts), _WRITE_HOSTS):

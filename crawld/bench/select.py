@@ -22,8 +22,8 @@ from crawld.core.revisit.policies import Policy, VisitObservation
 from crawld.core.revisit.policies_frequency import MergePolicy, merge_schedule
 from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
+from crawld.core.units import DAY_S
 
-_DAY_S = 86_400.0
 _NOW = 1.7e9
 _VISITS_PER_PAGE_DAY = 0.3
 _SAMPLES = 3
@@ -102,7 +102,7 @@ def _greedy(pages: int) -> GreedyPolicy:
 
 
 def _step_s(pages: int) -> float:
-    return _DAY_S / (_VISITS_PER_PAGE_DAY * pages)
+    return DAY_S / (_VISITS_PER_PAGE_DAY * pages)
 
 
 def _pick_us(policy: Policy, pages: int, picks: int) -> float:
@@ -153,12 +153,12 @@ def _renewals(pages: int) -> Renewal:
 def _records(pages: int) -> Records:
     """Return models of pages on a host in the middle of its life."""
     rng = np.random.default_rng(0)
-    interval_s = rng.lognormal(np.log(20 * _DAY_S), 1.5, pages)
+    interval_s = rng.lognormal(np.log(20 * DAY_S), 1.5, pages)
     records = np.zeros(pages, RECORD_DTYPE)
-    records["last_visit_at"] = _NOW - rng.uniform(0, 2 / _VISITS_PER_PAGE_DAY * _DAY_S, pages)
+    records["last_visit_at"] = _NOW - rng.uniform(0, 2 / _VISITS_PER_PAGE_DAY * DAY_S, pages)
     records["last_change_at"] = records["last_visit_at"] - interval_s * rng.exponential(1, pages)
     records["first_at"] = _NOW - 1e9
-    days = np.array([1.0, 10.0, 90.0]) * _DAY_S
+    days = np.array([1.0, 10.0, 90.0]) * DAY_S
     records["counts"] = days / interval_s[:, None]
     records["gaps_s"] = interval_s[:, None]
     return records

@@ -49,9 +49,9 @@ def modes(
     """Compare steady and batch crawling, in place and with a shadow collection."""
     import numpy as np
 
+    from crawld.core.units import DAY_S
     from crawld.lab import crawl_modes as lab
     from crawld.lab.histories import from_times, read_histories
-    from crawld.lab.scenario import DAY_S
 
     rate = 1.0 / lab.PUBLISHED_INTERVAL_S
     if histories is None:
@@ -121,9 +121,9 @@ def classes(
     """Score what rate classes and Gamma priors tell of pages without a history."""
     import numpy as np
 
+    from crawld.core.units import DAY_S
     from crawld.lab import class_priors as lab
     from crawld.lab.histories import read_histories
-    from crawld.lab.scenario import DAY_S
     from crawld.lab.synthetic import synthetic
 
     if histories is None:

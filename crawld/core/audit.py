@@ -26,11 +26,10 @@ import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
+from crawld.core.units import DAY_S, HOUR_S
+
 LEVEL = 0.95
 """Nominal coverage of the intervals shown."""
-
-DAY_S = 86_400.0
-HOUR_S = 3_600.0
 
 
 def day_of(at: float) -> int:

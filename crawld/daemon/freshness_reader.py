@@ -12,7 +12,8 @@ from typing import Final
 
 import trio
 
-from crawld.core.audit import DAY_S, HOUR_S, AuditResult, day_of, hour_of
+from crawld.core.audit import AuditResult, day_of, hour_of
+from crawld.core.units import DAY_S, HOUR_S
 from crawld.daemon.clock import Clock
 from crawld.daemon.pacing import PacedReader, parts_of
 from crawld.store.changes import audit

@@ -14,6 +14,8 @@ from typing import Final
 
 from markupsafe import Markup, escape
 
+from crawld.core.units import DAY_S
+
 WIDTH: Final = 720
 LEFT, RIGHT, TOP, BOTTOM = 74, 12, 16, 30
 """Margins of the drawing area for the labels of the axes."""
@@ -21,10 +23,9 @@ LEFT, RIGHT, TOP, BOTTOM = 74, 12, 16, 30
 MAX_POINTS: Final = 400
 """Most marks of a chart: more cannot be told apart, and each has a hover value."""
 
-_DAY_S: Final = 86_400.0
 _TIME_STEPS: Final = (
     *(1.0, 5.0, 15.0, 30.0, 60.0, 300.0, 900.0, 1_800.0, 3_600.0, 3 * 3_600.0, 6 * 3_600.0),
-    *(_DAY_S / 2, _DAY_S, 2 * _DAY_S, 7 * _DAY_S, 30 * _DAY_S, 91 * _DAY_S, 365 * _DAY_S),
+    *(DAY_S / 2, DAY_S, 2 * DAY_S, 7 * DAY_S, 30 * DAY_S, 91 * DAY_S, 365 * DAY_S),
 )
 
 
@@ -107,9 +108,9 @@ def _time_label(at: float, step: float) -> str:
         return ""
     if step < 60.0:
         return moment.strftime("%H:%M:%S")
-    if step < _DAY_S:
+    if step < DAY_S:
         return moment.strftime("%H:%M") if moment.hour or moment.minute else _day(moment)
-    return str(moment.year) if step >= 365 * _DAY_S else _day(moment)
+    return str(moment.year) if step >= 365 * DAY_S else _day(moment)
 
 
 def _day(moment: datetime) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 
 from markupsafe import Markup
 
+from crawld.core.units import DAY_S
 from crawld.dashboard.chart import (
     BOTTOM,
     LEFT,
@@ -29,8 +30,6 @@ from crawld.dashboard.chart import (
 from crawld.dashboard.words import moment
 
 HEIGHT: Final = 220
-
-_DAY_S: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +74,7 @@ class Axis:
         """Return where the axis begins and ends."""
         low = min(values, default=0.0) if self.low is None else self.low
         high = max(values, default=1.0) if self.high is None else self.high
-        half = _DAY_S if self.is_time else 0.5
+        half = DAY_S if self.is_time else 0.5
         return (low, high) if high > low else (low - half, low + half)
 
     def marks(self, low: float, high: float, count: int) -> Sequence[tuple[float, str]]:

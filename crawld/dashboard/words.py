@@ -7,6 +7,7 @@ from typing import Final
 
 from crawld.core.display import count_text, duration_text, iso_text, time_text
 from crawld.core.page import PageState
+from crawld.core.units import DAY_S
 
 UNKNOWN: Final = "–"
 """What stands for a value that is not known."""
@@ -20,8 +21,7 @@ STATE_NAMES: Final = {
 }
 """States of pages in the words of the dashboard."""
 
-_DAY_S: Final = 86_400.0
-_RATES: Final = ((1.0, "s"), (60.0, "min"), (3_600.0, "h"), (_DAY_S, "day"), (365 * _DAY_S, "year"))
+_RATES: Final = ((1.0, "s"), (60.0, "min"), (3_600.0, "h"), (DAY_S, "day"), (365 * DAY_S, "year"))
 
 
 def share(value: float | None) -> str:

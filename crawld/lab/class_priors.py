@@ -20,8 +20,8 @@ from crawld.core.change.classes import PAGE_CLASSES, RateClasses
 from crawld.core.change.prior import DEFAULT_PRIOR, Gamma
 from crawld.core.change.record import Records
 from crawld.core.change.refit import from_histories, refit
+from crawld.core.units import DAY_S
 from crawld.lab.histories import Histories
-from crawld.lab.scenario import DAY_S
 
 Floats = NDArray[np.float64]
 

@@ -20,8 +20,8 @@ from typing import Final
 
 import numpy as np
 
+from crawld.core.units import DAY_S
 from crawld.lab.histories import FloatArray, Histories
-from crawld.lab.scenario import DAY_S
 
 PUBLISHED: Final = {
     "steady, in place": 0.88,

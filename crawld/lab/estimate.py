@@ -23,10 +23,11 @@ from crawld.core.change.model import PageModel
 from crawld.core.change.prior import fit_prior
 from crawld.core.change.record import MEMORY_S, records_of
 from crawld.core.change.refit import refit
+from crawld.core.units import DAY_S
 from crawld.errors import OperatorError
 from crawld.lab.histories import FloatArray, Histories, IntArray, read_histories
 from crawld.lab.plugged import plugins_of, refuse_failed
-from crawld.lab.synthetic import DAY_S, KINDS, synthetic
+from crawld.lab.synthetic import KINDS, synthetic
 from crawld.plugins import Estimator
 
 Truth = Literal["rate", "window", "next"]

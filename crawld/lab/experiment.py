@@ -8,11 +8,12 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
+from crawld.core.units import DAY_S
 from crawld.errors import OperatorError
 from crawld.lab.contenders import NAMES, check_policy
 from crawld.lab.hint_options import HintOptions
 from crawld.lab.plugged import plugins_of
-from crawld.lab.scenario import DAY_S, Scenario
+from crawld.lab.scenario import Scenario
 from crawld.lab.simulate import Task, run
 
 Row = dict[str, object]

@@ -21,12 +21,12 @@ from crawld.core.replica.features import HostFeatures
 from crawld.core.replica.groups import connected_groups
 from crawld.core.replica.hosts import NO_SIGNATURE, Ids, pair_hosts
 from crawld.core.revisit.freshness import Order, mean_freshness
+from crawld.core.units import DAY_S
 from crawld.lab.replica_capacity import ReplicaCapacity, replica_capacity
 from crawld.lab.replicas import judged_candidates, run_trial
 from crawld.simweb.replica_parameters import STANDARD, scale_web
 from crawld.simweb.replica_web import ReplicaWeb
 
-_DAY_S = 86_400.0
 MEDIAN_INTERVAL_DAYS = 20.0
 INTERVAL_SIGMA = 1.3
 
@@ -74,7 +74,7 @@ def compare_pruning(
     """
     trial = run_trial(scale_web(STANDARD, hosts, replicated), seed)
     one, other = pair_hosts(trial.sets.candidates.keys[judged_candidates(trial)[0]])
-    return _outcome(trial.web, one, other, visits_per_page_day / _DAY_S, seed)
+    return _outcome(trial.web, one, other, visits_per_page_day / DAY_S, seed)
 
 
 def _outcome(web: ReplicaWeb, one: Ids, other: Ids, frequency: float, seed: int) -> PruningResult:
@@ -129,7 +129,7 @@ def _rates(web: ReplicaWeb, page: Ids, seed: int) -> np.ndarray:
     """Return the change rate of each name: that of the page of the original, by its path."""
     rng = np.random.default_rng([seed, 99])
     paths = rng.lognormal(
-        np.log(MEDIAN_INTERVAL_DAYS * _DAY_S), INTERVAL_SIGMA, int((page & 0xFFFFFFFF).max()) + 1
+        np.log(MEDIAN_INTERVAL_DAYS * DAY_S), INTERVAL_SIGMA, int((page & 0xFFFFFFFF).max()) + 1
     )
     own = rng.lognormal(0.0, 0.3, len(web.hosts))
     group = np.where(web.group >= 0, web.group % len(own), np.arange(len(own)))

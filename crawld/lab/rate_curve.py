@@ -21,7 +21,7 @@ from crawld.core.revisit.freshness import Order, mean_age
 from crawld.core.revisit.pages_by_host import PagesByHost
 from crawld.core.revisit.price import revisit_frequency
 from crawld.core.revisit.renewal_allocation import renewal_frequency
-from crawld.lab.scenario import DAY_S
+from crawld.core.units import DAY_S
 
 Floats = NDArray[np.float64]
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from crawld.core.replica.sampling import next_sampling, pages_to_sample, samples_per_day
 from crawld.core.replica.sections import ReplicaPage, Standing
+from crawld.core.units import DAY_S
 
 SIZES: Final = (10, 20, 40, 60, 100, 200, 400, 1_000)
 SHARES: Final = (0.1, 0.3, 0.5)
@@ -27,8 +28,6 @@ IN_TIME_DAYS: Final = 1.75
 
 SEEN: Final = 0.9
 """Share of the sections that the bound asks to be seen in time."""
-
-_DAY_S: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,7 @@ def _sampled_per_day(pages: int, effort: float) -> float:
     per_day = samples_per_day(VISITS_PER_DAY * pages, effort)
     # The time of one sample, or the longest.
     some = next_sampling([per_day], late_s=0.0, least=1, most=pages, place=0.5)
-    return max(per_day, _DAY_S / some.interval_s)
+    return max(per_day, DAY_S / some.interval_s)
 
 
 def days_until_seen(pages: int, differing: int, effort: float, seed: int) -> float:
@@ -115,7 +114,7 @@ def days_until_seen(pages: int, differing: int, effort: float, seed: int) -> flo
 
     def sampling(now: float) -> tuple[int, float]:
         some = next_sampling(per_day, late_s=0.0, least=1, most=pages, place=now % 1.0)
-        return some.counts[0], some.interval_s / _DAY_S
+        return some.counts[0], some.interval_s / DAY_S
 
     now = rng.random() * sampling(0.5)[1]
     while True:

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from crawld.core.revisit.policies import Policy, VisitObservation
+from crawld.core.units import DAY_S
 from crawld.errors import OperatorError
 from crawld.lab.contenders import BOUNDS, HINDSIGHT, Contender, make_contender
 from crawld.lab.copies import Copies, Score
@@ -22,7 +23,7 @@ from crawld.lab.hint_options import HintOptions
 from crawld.lab.hints import HintFeed
 from crawld.lab.plugged import plugins_of, refuse_failed
 from crawld.lab.relaxed import score_clairvoyant, score_relaxed
-from crawld.lab.scenario import DAY_S, Scenario
+from crawld.lab.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True)

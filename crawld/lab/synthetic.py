@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from crawld.core.units import DAY_S
 from crawld.errors import OperatorError
 from crawld.lab.histories import FloatArray, Histories, from_times
 
-DAY_S = 86_400.0
 RATES_PER_DAY = (1 / 60, 4.0)
 _BURST_SHARE = 0.8
 _BURST_GAP_SHARE = 0.02

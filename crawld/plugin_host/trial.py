@@ -14,6 +14,7 @@ from typing import Final
 from crawld.config.plugin import PluginConfig, is_plugin_name
 from crawld.core.change.history import Observation
 from crawld.core.change.model import PageModel
+from crawld.core.units import DAY_S
 from crawld.errors import ConfigError
 from crawld.plugin_host import examples
 from crawld.plugin_host.builtin import BUILT_IN
@@ -32,7 +33,6 @@ SLOW_ON_LOOP_S: Final = 0.002
 
 ROUNDS: Final = 5
 _ON_LOOP: Final = ("prepare_request", "weigh_page", "admit_page", "order_new_pages")
-_DAY_S: Final = 86_400.0
 
 
 @dataclass(slots=True)
@@ -225,7 +225,7 @@ def _run_policy(policy: Policy) -> None:
     for number in range(30):
         page = policy.select(now)
         if page is None:
-            now += _DAY_S
+            now += DAY_S
             continue
         if number % 7 == 6:
             policy.release(page)
@@ -241,5 +241,5 @@ def _run_policy(policy: Policy) -> None:
 def _model() -> PageModel:
     model = PageModel(first_at=0.0)
     for number in range(1, 6):
-        model.update(Observation(number * _DAY_S, number % 2 == 0, None, _DAY_S))
+        model.update(Observation(number * DAY_S, number % 2 == 0, None, DAY_S))
     return model

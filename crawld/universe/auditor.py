@@ -16,6 +16,7 @@ import trio
 
 from crawld.core.politeness import ADDRESS_SHARE, MAX_BACKOFF_DELAY_S
 from crawld.core.turn_order import LEAST_SHARE
+from crawld.core.units import DAY_S
 from crawld.simweb.message import SimRequest
 from crawld.universe.beliefs import Memory, Told
 from crawld.universe.change_audit import Truth
@@ -25,14 +26,7 @@ from crawld.universe.file_rows import own_url
 from crawld.universe.findings import Findings
 from crawld.universe.freshness_audit import FreshnessAudit
 from crawld.universe.idle_audit import IdleAudit
-from crawld.universe.plan import (
-    DAY_S,
-    START_AT,
-    FaultPeriod,
-    HostPlan,
-    RobotsEdition,
-    UniversePlan,
-)
+from crawld.universe.plan import START_AT, FaultPeriod, HostPlan, RobotsEdition, UniversePlan
 from crawld.universe.rate_audit import RateAudit
 from crawld.universe.simulated_host import CONNECTING, DOCUMENTS, SentAnswer
 from crawld.universe.wiki_audit import check_wikis

@@ -13,10 +13,10 @@ import random
 from dataclasses import replace
 from typing import Final
 
+from crawld.core.units import DAY_S
 from crawld.simweb.site import ValidatorBehavior
 from crawld.store.engine.migrate import migrations
 from crawld.universe.plan import (
-    DAY_S,
     ClockStep,
     ControlRequest,
     DiskFault,

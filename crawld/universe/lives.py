@@ -19,6 +19,7 @@ from typing import Any, Final, NoReturn
 import trio
 
 from crawld.config.load import load
+from crawld.core.units import DAY_S
 from crawld.daemon.clock import Clock
 from crawld.daemon.daemon import Daemon
 from crawld.daemon.environment import Environment
@@ -33,15 +34,7 @@ from crawld.universe.auditor import Auditor
 from crawld.universe.disk import SimulatedDisk, installed
 from crawld.universe.event_log import EventLog
 from crawld.universe.network import SimulatedNetwork, SimulatedWeb
-from crawld.universe.plan import (
-    DAY_S,
-    START_AT,
-    ControlRequest,
-    DiskFault,
-    EndKind,
-    LifeEnd,
-    UniversePlan,
-)
+from crawld.universe.plan import START_AT, ControlRequest, DiskFault, EndKind, LifeEnd, UniversePlan
 from crawld.universe.simulated_feed import FEED_PATH, STREAM_PATH
 from crawld.universe.simulated_host import SimulatedHost
 from crawld.universe.workers import SimulatedWorkers

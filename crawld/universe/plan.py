@@ -13,12 +13,12 @@ from enum import StrEnum
 from ipaddress import ip_address
 from typing import Final, Protocol, TypeVar
 
+from crawld.core.units import DAY_S
 from crawld.simweb.site import ValidatorBehavior
 
 START_AT: Final = 1_767_225_600.0
 """The Unix time at which every universe begins: 2026-01-01."""
 
-DAY_S: Final = 86_400.0
 
 ANSWER_BYTES: Final = 200_000
 """More than any answer has."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final, Protocol
 
+from crawld.core.units import DAY_S
 from crawld.simweb import fault
 from crawld.simweb.change_process import SiteChangeRates
 from crawld.simweb.fault import Fault
@@ -30,7 +31,6 @@ from crawld.simweb.message import (
 from crawld.simweb.render import ALL_NOISE, PageStyle
 from crawld.simweb.site import SimSite
 from crawld.universe.plan import (
-    DAY_S,
     START_AT,
     FaultKind,
     FaultPeriod,

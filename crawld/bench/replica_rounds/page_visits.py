@@ -17,6 +17,7 @@ from crawld.core.content.fingerprint import cleaned_digest, digest, sketch
 from crawld.core.content.noise_learning import ReadingPair
 from crawld.core.content.volatile import NO_RULES, VolatileRules, cleaned
 from crawld.core.page import Failure, Outcome, PageState
+from crawld.core.units import DAY_S
 from crawld.daemon.visit.comparison import ComparisonBasis, compare
 from crawld.simweb.lookalike.render import render_page
 from crawld.simweb.lookalike.web import LookalikeWeb
@@ -30,7 +31,6 @@ from crawld.store.visit import VisitRecord
 START_AT: Final = 1_760_000_000.0
 """Unix time of day 0."""
 
-DAY_S: Final = 86_400.0
 
 CONFIRM_PAGES: Final = 6
 """Pages of a host that are fetched twice, as the config says by default."""

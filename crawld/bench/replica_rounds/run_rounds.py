@@ -15,9 +15,10 @@ from trio.testing import MockClock
 from crawld.bench.replica_rounds.inline_workers import INLINE
 from crawld.bench.replica_rounds.job_stand_ins import replicas_job
 from crawld.bench.replica_rounds.page_truth import PageTruth
-from crawld.bench.replica_rounds.page_visits import DAY_S, START_AT
+from crawld.bench.replica_rounds.page_visits import START_AT
 from crawld.bench.replica_rounds.round_figures import RoundFigures, Verdict
 from crawld.bench.replica_rounds.simulated_crawl import SimulatedCrawl
+from crawld.core.units import DAY_S
 from crawld.simweb.lookalike.web import LookalikeWeb
 from crawld.store.engine.database import Database
 from crawld.store.frontier import server

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crawld.bench.replica_rounds.page_visits import (
-    DAY_S,
     START_AT,
     PageVisits,
     failed,
@@ -24,6 +23,7 @@ from crawld.bench.replica_rounds.page_visits import (
     unchanged,
 )
 from crawld.core.replica.hosts import Ids, Keys
+from crawld.core.units import DAY_S
 from crawld.simweb.lookalike.pages import Flags, SiteTexts
 from crawld.simweb.lookalike.render import origin_of
 from crawld.simweb.lookalike.web import LookalikeWeb

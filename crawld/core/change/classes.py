@@ -22,10 +22,10 @@ import numpy.typing as npt
 
 from crawld.core.change.rate import LEAST_COUNT, RateEvidence
 from crawld.core.change.record import Records
+from crawld.core.units import DAY_S
 
 Floats = npt.NDArray[np.float64]
 
-DAY_S = 86_400.0
 _TINY = 1e-300
 
 

@@ -25,14 +25,8 @@ from crawld.core.change.classes import PAGE_CLASSES, RateClasses
 from crawld.core.change.history import CLOCK_TOLERANCE_S, Observation
 from crawld.core.change.prior import DEFAULT_PRIOR, Gamma
 from crawld.core.change.rate import RateEvidence, expected_changes, posterior
-from crawld.core.change.record import (
-    DAY_S,
-    MEMORY_S,
-    RECORD_STRUCT,
-    VERSION,
-    WINDOWS_S,
-    upgraded,
-)
+from crawld.core.change.record import MEMORY_S, RECORD_STRUCT, VERSION, WINDOWS_S, upgraded
+from crawld.core.units import DAY_S
 
 _NOW_S = 2.0
 """A Last-Modified this close to the visit means that the server sends the current time."""

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from crawld.core.change.renewal import BINS
+from crawld.core.units import DAY_S
 
 VERSION = 2
 
-DAY_S = 86_400.0
 WINDOWS_S = (DAY_S, 10 * DAY_S, 90 * DAY_S)
 """Time constants of the decayed change counts."""
 

@@ -20,8 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from crawld.core.change import renewal
-from crawld.core.change.record import DAY_S, WINDOWS_S, Records
+from crawld.core.change.record import WINDOWS_S, Records
 from crawld.core.change.scale_growth import WAITS, fit_growth
+from crawld.core.units import DAY_S
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

@@ -26,8 +26,7 @@ from statistics import median
 from crawld.core.replica.bound import lower_bound
 from crawld.core.replica.owners import is_side_name, is_site_of_domain, owner_of, site_name
 from crawld.core.replica.verdict import PairEvidence
-
-_DAY_S = 86_400.0
+from crawld.core.units import DAY_S
 
 ALREADY_KEPT = "kept so far"
 """Reason for keeping a host that was chosen before."""
@@ -207,7 +206,7 @@ def _merits(profile: HostProfile, declared: int) -> tuple[float, ...]:
         profile.inlinks,
         profile.https,
         round(log(max(profile.pages, 1)) / log(1.1)),
-        profile.changed_at // _DAY_S,
+        profile.changed_at // DAY_S,
         -len(profile.name),
-        -(profile.first_seen_at // _DAY_S),
+        -(profile.first_seen_at // DAY_S),
     )

@@ -27,8 +27,7 @@ from crawld.core.replica.sections import (
     SectionTree,
     Standing,
 )
-
-_DAY_S: Final = 86_400.0
+from crawld.core.units import DAY_S
 
 AGREEING_SHARE: Final = 0.95
 """Share of a section that must agree, at the lower bound, before its unvisited pages are deferred.
@@ -50,10 +49,10 @@ LEAST_RETURNED: Final = 2
 ASKED_AT_ONCE: Final = 24
 """Unvisited pages of a section that are requested in one run."""
 
-RETURN_S: Final = 7 * _DAY_S
+RETURN_S: Final = 7 * DAY_S
 """How long a section stays returned the first time; each further return takes twice as long."""
 
-MAX_RETURN_S: Final = 56 * _DAY_S
+MAX_RETURN_S: Final = 56 * DAY_S
 
 MAX_AGREEMENTS: Final = 64
 """Most agreeing comparisons in a row that a page which differed needs before it rests again."""

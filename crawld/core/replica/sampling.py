@@ -20,8 +20,7 @@ from math import floor, sqrt
 from typing import Final, NamedTuple
 
 from crawld.core.replica.sections import ReplicaPage, rank_of
-
-_DAY_S: Final = 86_400.0
+from crawld.core.units import DAY_S
 
 ROOT_FACTOR: Final = 0.4
 """Samples of a section in a day, as a multiple of the square root of the visits that its resting
@@ -39,7 +38,7 @@ LEAST_EFFORT, MOST_EFFORT = 0.85, 2.5
 LEAST_EFFORT_OF_ONE_MACHINE: Final = 0.5
 """The least for names of one machine (`owners.name_one_machine`)."""
 
-RETURNS_S: Final = 30 * _DAY_S
+RETURNS_S: Final = 30 * DAY_S
 """Time in which the replicas count of which a section returned."""
 
 _PRIOR_REPLICAS: Final = 50.0
@@ -53,7 +52,7 @@ ENOUGH_SAMPLED: Final = 11.0
 show one with a probability of 90 %."""
 
 SHORTEST_SAMPLING_S: Final = 3_600.0
-LONGEST_SAMPLING_S: Final = 1.25 * _DAY_S
+LONGEST_SAMPLING_S: Final = 1.25 * DAY_S
 """A copy that differs as a whole is seen by its next sample: less than two days later ..."""
 
 DEAR: Final = 1.7
@@ -133,10 +132,10 @@ def next_sampling(
     Sampling(counts=(5, 1), interval_s=7200.0)
     """
     total = sum(per_day)
-    often = max(total, min(_DAY_S / LONGEST_SAMPLING_S, DEAR * total))
-    interval_s = _DAY_S / often if often > 0.0 else LONGEST_SAMPLING_S
+    often = max(total, min(DAY_S / LONGEST_SAMPLING_S, DEAR * total))
+    interval_s = DAY_S / often if often > 0.0 else LONGEST_SAMPLING_S
     interval_s = max(interval_s, SHORTEST_SAMPLING_S)
-    wanted = min(max(total * (interval_s + late_s) / _DAY_S, least, 1.0), most)
+    wanted = min(max(total * (interval_s + late_s) / DAY_S, least, 1.0), most)
     counts, before, up_to = [], 0, 0.0
     for one in per_day:
         up_to += wanted * (one / total if total > 0.0 else 1.0 / len(per_day))
@@ -156,7 +155,7 @@ def longest_report_pause_s(saved_visits: float, files: int) -> float:
     >>> longest_report_pause_s(100.0, 1) / 3_600.0, longest_report_pause_s(5.0, 1) / 3_600.0
     (24.0, 120.0)
     """
-    return _DAY_S * max(1.0, files / max(REPORTS_SHARE * saved_visits, 1e-9))
+    return DAY_S * max(1.0, files / max(REPORTS_SHARE * saved_visits, 1e-9))
 
 
 class ReportedPage(NamedTuple):

@@ -19,9 +19,7 @@ from typing import Final, NamedTuple, TypeVar
 import xxhash
 
 from crawld.core.replica.bound import differing_bound
-
-_DAY_S: Final = 86_400.0
-_HOUR_S: Final = 3_600.0
+from crawld.core.units import DAY_S, HOUR_S
 
 LEAST_SECTION: Final = 50
 """A section with fewer pages joins its parent: to know it, most of it would have to be sampled."""
@@ -30,7 +28,7 @@ SAMPLE_LIMIT: Final = 160
 """Largest sample of a section: it proves `AGREEING_SHARE` of any section with up to three pages
 that differ."""
 
-ALARM_S: Final = 4 * _DAY_S
+ALARM_S: Final = 4 * DAY_S
 """Time over which pages that began to differ are counted together."""
 
 _DEPTH: Final = 3
@@ -236,7 +234,7 @@ class SectionTree:
                 keep_lowest(node.resting, (-rank, page.page_id, standing))
 
     def _hours_since(self, at: float) -> int:
-        return int(max(0.0, self._now - at) // _HOUR_S)
+        return int(max(0.0, self._now - at) // HOUR_S)
 
     def state_of(self, prefix: str) -> SectionState:
         """Return the stored state of a section; a new section has that of its parent."""

@@ -8,7 +8,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from crawld.core.audit import DAY_S, AuditResult, day_of
+from crawld.core.audit import AuditResult, day_of
+from crawld.core.units import DAY_S
 from crawld.daemon.api.schemas.status import (
     AuditedFreshness,
     AuditStatus,

@@ -19,7 +19,7 @@ from fastapi import APIRouter, Query
 from starlette.exceptions import HTTPException
 
 from crawld.core.change.hawkes import Hawkes
-from crawld.core.change.record import DAY_S, RECORD_DTYPE, is_current
+from crawld.core.change.record import RECORD_DTYPE, is_current
 from crawld.core.revisit.forecast import (
     MIN_CHANGES,
     YEAR_S,
@@ -32,6 +32,7 @@ from crawld.core.revisit.forecast import (
 )
 from crawld.core.revisit.freshness_now import FreshnessNow
 from crawld.core.revisit.polling import combine_quality, hint_quality
+from crawld.core.units import DAY_S
 from crawld.daemon.api.schemas.forecast import (
     Forecast,
     ForecastAssumptions,

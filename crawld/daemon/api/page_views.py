@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from crawld.config.model import Config
-from crawld.core.change.classes import DAY_S, PAGE_CLASSES, RateClasses
+from crawld.core.change.classes import PAGE_CLASSES, RateClasses
 from crawld.core.change.hawkes import Hawkes, unchanged_probability
 from crawld.core.change.model import PageModel
 from crawld.core.content.volatile import VolatileRules
 from crawld.core.page import PageState
+from crawld.core.units import DAY_S
 from crawld.core.validators import ValidatorTrust
 from crawld.core.why.words import change_words, has_evidence
 from crawld.daemon.api.schemas import status

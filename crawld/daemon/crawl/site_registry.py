@@ -7,7 +7,6 @@ removed site keeps its pages and versions, but they are no longer visited.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
 
 import structlog
 
@@ -16,6 +15,7 @@ from crawld.config.model import Config
 from crawld.config.seeds import BadSeed, Seed, read_seeds
 from crawld.config.site import SiteConfig
 from crawld.config.views import PageViews, read_views
+from crawld.core.units import DAY_S
 from crawld.core.url import registrable_domain, split_url
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.importance import weigh_pages
@@ -29,7 +29,6 @@ from crawld.workers import THREADS, Workers
 
 log = structlog.get_logger(__name__)
 
-DAY_S: Final = 86_400.0
 
 SEED_BATCH = 500
 """Seeds added in one write."""

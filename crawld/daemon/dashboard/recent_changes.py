@@ -8,8 +8,8 @@ from typing import Final
 
 import apsw
 
-from crawld.core.audit import DAY_S
 from crawld.core.event import EventKind
+from crawld.core.units import DAY_S
 from crawld.daemon.daemon import Daemon
 from crawld.store.mirror import events
 from crawld.store.mirror.events import ChangeEvent

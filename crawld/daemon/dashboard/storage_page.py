@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import apsw
 
+from crawld.core.units import DAY_S
 from crawld.daemon.daemon import Daemon
 from crawld.daemon.dashboard.view import Parameters, View
 from crawld.dashboard.chart import Chart
@@ -16,7 +17,6 @@ from crawld.dashboard.words import number
 from crawld.store import growth
 
 POINTS: Final = 48
-DAY_S: Final = 86_400.0
 
 SPANS: Final = {"day": DAY_S, "week": 7 * DAY_S, "month": 30 * DAY_S, "year": 365 * DAY_S}
 """What the charts may show, besides everything."""

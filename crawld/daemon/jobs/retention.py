@@ -14,12 +14,13 @@ import structlog
 import trio
 
 from crawld.core.display import plural
+from crawld.core.units import DAY_S
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.pacing import PacedReader
 from crawld.store import visit_thinning
 from crawld.store.frontier import event
 from crawld.store.versions import delta, quota, retention
-from crawld.store.versions.retention import DAY_S, RetentionRule
+from crawld.store.versions.retention import RetentionRule
 
 log = structlog.get_logger(__name__)
 

@@ -6,13 +6,13 @@ from collections import deque
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
+from crawld.core.units import MINUTE_S
+
 MINUTES: Final = 60
 """Minutes that are counted."""
 
 KEPT: Final = 4_096
 """Turns that are kept in full, of all hosts together: 0.5 MB."""
-
-MINUTE_S: Final = 60.0
 
 
 class TurnSpan(NamedTuple):

@@ -21,11 +21,10 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
+from crawld.core.units import DAY_S
 from crawld.errors import CorruptDatabaseError
 from crawld.store.versions import body, delta, search_index, unanalysed
 from crawld.store.versions.delta import DeltaChains, Reencoding, proven_delta, put_encodings
-
-DAY_S: Final = 86_400.0
 
 SLICE_PAGES: Final = 2000
 """The page_ids examined in a slice, whether they have copies to remove or not."""

@@ -1,8 +1,9 @@
 """What `crawld lab` says on standard error."""
 
 from crawld.cli.lab_output import period_text
+from crawld.core.units import DAY_S
 from crawld.lab.histories import from_times
-from crawld.lab.scenario import DAY_S, scenario_of
+from crawld.lab.scenario import scenario_of
 
 
 def test_a_simulation_says_how_little_it_scores():

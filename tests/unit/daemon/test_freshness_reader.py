@@ -3,7 +3,8 @@
 import pytest
 import trio.testing
 
-from crawld.core.audit import DAY_S, AuditResult, day_of
+from crawld.core.audit import AuditResult, day_of
+from crawld.core.units import DAY_S
 from crawld.daemon import freshness_reader
 from crawld.daemon.clock import Clock
 from crawld.daemon.freshness_reader import DAYS, MAX_SITE_HOSTS, FreshnessReader

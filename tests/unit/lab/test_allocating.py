@@ -6,9 +6,10 @@ import pytest
 from crawld.core.change.model import PageModel
 from crawld.core.revisit.host_allocation import EVERY_S, LEAST_SHARE
 from crawld.core.revisit.policies_frequency import MergePolicy
+from crawld.core.units import DAY_S
 from crawld.lab.allocating import RepeatedAllocation
 from crawld.lab.histories import from_times
-from crawld.lab.scenario import DAY_S, scenario_of
+from crawld.lab.scenario import scenario_of
 from crawld.lab.simulate import Task, run
 
 START = 1.2e9

@@ -4,9 +4,10 @@ import numpy as np
 
 from crawld.core.change.site_model import FIT_EVERY_S, fit_sample
 from crawld.core.revisit.policies_index import IndexPolicy
+from crawld.core.units import DAY_S
 from crawld.lab.histories import from_times
 from crawld.lab.refitting import RepeatedFit
-from crawld.lab.scenario import DAY_S, scenario_of
+from crawld.lab.scenario import scenario_of
 
 START = 1.2e9
 

@@ -5,11 +5,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from crawld.core.units import DAY_S
 from crawld.errors import OperatorError
 from crawld.lab.hint_options import HintOptions
 from crawld.lab.histories import from_times
 from crawld.lab.relaxed import gaps_of, score_clairvoyant, score_relaxed
-from crawld.lab.scenario import DAY_S, scenario_of
+from crawld.lab.scenario import scenario_of
 from crawld.lab.simulate import Task, run
 
 START = 1.2e9

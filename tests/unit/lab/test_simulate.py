@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from crawld.cli.lab import app
 from crawld.core.revisit.policies import UniformPolicy
+from crawld.core.units import DAY_S
 from crawld.errors import OperatorError
 from crawld.lab.contenders import BOUNDS, NAMES
 from crawld.lab.copies import Copies
@@ -15,7 +16,7 @@ from crawld.lab.experiment import VisitBudget, budgets_of, simulate_table
 from crawld.lab.hint_options import HintOptions
 from crawld.lab.hints import HintFeed
 from crawld.lab.histories import from_times
-from crawld.lab.scenario import DAY_S, scenario_of
+from crawld.lab.scenario import scenario_of
 from crawld.lab.simulate import Task, run
 from crawld.lab.site_shapes import site
 

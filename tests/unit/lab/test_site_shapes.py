@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from crawld.cli.lab import app
-from crawld.lab.scenario import DAY_S
+from crawld.core.units import DAY_S
 from crawld.lab.simulate import Task, run
 from crawld.lab.site_shapes import END, SHAPES, START, compare, site
 

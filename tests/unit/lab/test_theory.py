@@ -7,9 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from crawld.cli.lab import app
+from crawld.core.units import DAY_S
 from crawld.lab import class_priors, crawl_modes, rate_curve
 from crawld.lab.histories import from_times
-from crawld.lab.scenario import DAY_S
 
 CYCLE_S, ACTIVE_S = 30 * DAY_S, 7 * DAY_S
 

@@ -30,6 +30,7 @@ from crawld.core.replica.sections import (
     rank_of,
     section_of,
 )
+from crawld.core.units import DAY_S
 from crawld.core.url import target_of
 from crawld.store.replica import due_pages, twin
 from crawld.store.replica.due_pages import UnvisitedTwin
@@ -52,7 +53,6 @@ MAX_DRAWN: Final = 2_000
 COUNTED_DAYS: Final = 30.0
 """Visits of so many days tell how often a page at rest would be visited."""
 
-_DAY_S: Final = 86_400.0
 
 _STANDINGS: Final = {
     PageVerdict.AGREES: Standing.AGREES,
@@ -230,7 +230,7 @@ class SectionPlan:
     def note_resting(self, page: ReplicaPage, known: ComparedPage) -> None:
         """Note a page at rest."""
         # Its visits are not known for longer, however long ago the page was found.
-        days = min(max(1.0, (self.now - known.twin_known_since) / _DAY_S), COUNTED_DAYS)
+        days = min(max(1.0, (self.now - known.twin_known_since) / DAY_S), COUNTED_DAYS)
         self.saved_per_day += known.twin_visits / days
         self.resting.append(page)
         if len(self.resting) >= 2 * MAX_DRAWN:
@@ -266,7 +266,7 @@ def count_pages(
         plan = plans[place.plan]
         if place == PagePlace(place.plan):
             plan.states.update(twin.section_states(connection, plan.row.server_id))
-        found = _read(connection, plan, place, left, plan.now - COUNTED_DAYS * _DAY_S)
+        found = _read(connection, plan, place, left, plan.now - COUNTED_DAYS * DAY_S)
         _count(plan, found)
         if max(plan.row.pages, plan.twins) <= SLICE:
             plan.slices[place[1:]] = found

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from crawld.core.change.record import DAY_S
 from crawld.core.change.refit import blank_records, refit
 from crawld.core.change.section import SECTION_PAGES, group_pages, section_of
+from crawld.core.units import DAY_S
 
 
 @pytest.mark.parametrize(

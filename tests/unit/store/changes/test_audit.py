@@ -1,6 +1,7 @@
 """Audits: drawing among all copies, and counts by day."""
 
-from crawld.core.audit import DAY_S, AuditResult
+from crawld.core.audit import AuditResult
+from crawld.core.units import DAY_S
 from crawld.store.changes import audit
 from crawld.store.frontier import frontier, site
 from tests.unit.store.rows import NOW, found

@@ -2,12 +2,12 @@ import apsw
 import pytest
 
 from crawld.core.page import Outcome
+from crawld.core.units import DAY_S
 from crawld.store import doctor, visit
 from crawld.store.frontier import frontier, requisite, tombstone
 from crawld.store.frontier import page as pages
 from crawld.store.versions import pin, purge, search_index
 from crawld.store.versions import version as versions
-from crawld.store.versions.retention import DAY_S
 from tests.unit.store.revisions import compact, contents, record_page
 from tests.unit.store.rows import NOW, changed, discover_in_full, found, unlike
 

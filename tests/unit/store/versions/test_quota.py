@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from crawld.core.page import Grace, Outcome, PageState
+from crawld.core.units import DAY_S
 from crawld.store import doctor, visit
 from crawld.store.frontier import page as pages
 from crawld.store.frontier import requisite, site
 from crawld.store.versions import pin, quota
-from crawld.store.versions.retention import DAY_S
 from tests.unit.steps import sql_steps
 from tests.unit.store.revisions import compact, contents, record_page
 from tests.unit.store.rows import NOW, changed, discover_in_full, found, unlike

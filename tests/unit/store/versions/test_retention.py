@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crawld.core.units import DAY_S
 from crawld.store import doctor, visit, visit_log
 from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
 from crawld.store.frontier import page, site
 from crawld.store.versions import delta, pin, retention
-from crawld.store.versions.retention import DAY_S, RetentionRule, StoredVersion
+from crawld.store.versions.retention import RetentionRule, StoredVersion
 from tests.unit.store.revisions import compact, contents, record_page
 from tests.unit.store.rows import NOW, changed
 
