@@ -95,7 +95,7 @@ async def test_a_one_off_mirror_waits_for_its_index_rather_than_reading_copies_a
     serve, mirror, wall, monkeypatch
 ):
     read, init = [], KeptTexts.__init__
-    monkeypatch.setattr(KeptTexts, "__init__", lambda texts: init(texts, most_bytes=4_000))
+    monkeypatch.setattr(KeptTexts, "__init__", lambda texts: init(texts, 4_000, 8_000))
     monkeypatch.setattr(search_job, "LOOK_S", 0.001)
     monkeypatch.setattr(search_index, "read_content", lambda *of: read.append(of))
     web = await serve(make_site(), clock=wall)
