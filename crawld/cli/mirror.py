@@ -65,12 +65,12 @@ async def _mirror(start: Start, as_json: bool) -> int:
 
         watch = watch_live
     daemon = await run_daemon(start, watch)
+    return_heap_memory()  # what follows takes as much again, and must not come on top
     resting = resting_hosts(daemon)
     db, site = start.config.daemon.db, start.config.sites[0]
     counts = await read_summary(db, site, began_at)
     content = start.config.content
     leave = partial(leave_one_file, db, index=content.search, analyse=content.analyse)
-    return_heap_memory()
     trouble = await trio.to_thread.run_sync(leave if start.once else partial(leave_one_file, db))
     summary = summary_json(daemon, counts, resting, trio.current_time() - began_s)
     summary["limits"] = limits_met(site, counts)
