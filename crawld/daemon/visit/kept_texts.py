@@ -12,8 +12,8 @@ from typing import Final
 
 import trio
 
-FULL_BYTES: Final = 3 * 2**20
-"""Texts from which visits wait that can: two slices of the search, an article has 22 KB."""
+FULL_BYTES: Final = 2 * 2**20
+"""Texts from which visits wait that can: more than a slice of the search, articles of 22 KB."""
 
 MOST_BYTES: Final = 16 * 2**20
 """Memory of all texts; those of turns under way find room although others wait."""
