@@ -254,11 +254,16 @@ class Auditor:
         """Note that the operator ended the back-off of a host."""
         self._hosts[host].closed_until_s.tell(trio.current_time(), 0.0)
 
-    def control_answered(self, target: str, status: int) -> None:
-        """Check the status of an answer of the control socket."""
+    def control_answered(self, target: str, status: int, *, is_stopping: bool = False) -> None:
+        """Check the status of an answer of the control socket.
+
+        Args:
+            is_stopping: whether the daemon stops: it may refuse what needs its file.
+        """
         at_s = trio.current_time()
         self._log.add("control", target, status)
-        if status >= 500 and not self._disk_excuses(at_s):
+        is_refused = is_stopping and status == 503
+        if status >= 500 and not is_refused and not self._disk_excuses(at_s):
             self.found.add("control_failed", at_s, f"{target}: {status}")
 
     # --- lives -------------------------------------------------------------------------------

@@ -316,7 +316,7 @@ class Lives:
         elif request.target.endswith("/forgive"):
             self.auditor.forgiven(request.target.split("/")[2])
         status, _ = await control.request(request.method, request.target, request.body.encode())
-        self.auditor.control_answered(request.target, status)
+        self.auditor.control_answered(request.target, status, is_stopping=life.is_stopping)
         if status == 200 and delay_s is not None:
             self.auditor.delay_set(delay_s)
         if status == 200 and request.target == "/resume":
@@ -370,6 +370,11 @@ class Life:
         self._daemon: Daemon | None = None
         self._changed = trio.Event()
         self._ended = trio.Event()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the daemon stops, or has stopped."""
+        return self._daemon is not None and self._daemon.phase == "stopping"
 
     async def run(self) -> None:
         """Run the daemon until it ends."""

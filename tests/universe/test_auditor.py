@@ -260,6 +260,15 @@ def test_nothing_private_is_reached():
     assert broken(story) == ["address_fence"]
 
 
+@pytest.mark.parametrize(("status", "is_stopping"), [(503, False), (500, True)])
+def test_a_daemon_that_stops_refuses_requests_and_nothing_else(status, is_stopping):
+    async def story(case):
+        case.auditor.control_answered("/add", 503, is_stopping=True)
+        case.auditor.control_answered("/add", status, is_stopping=is_stopping)
+
+    assert broken(story) == ["control_failed"]
+
+
 @pytest.mark.parametrize(
     ("report", "invariant"),
     [
