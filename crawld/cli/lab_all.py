@@ -15,12 +15,12 @@ import typer
 
 from crawld.cli.lab_output import chosen_names, progress, write_json
 from crawld.cli.output import with_exit_code
+from crawld.core.units import YEAR_S
 from crawld.errors import OperatorError
 
 if TYPE_CHECKING:
     from crawld.lab.catalogue import Experiment
 
-_YEAR_S: Final = 365 * 86_400.0
 _SYNTHETIC_PAGES: Final = 120
 _SYNTHETIC_START: Final = 1_672_531_200.0  # 2023-01-01, a year before the scored one
 _LOG_LINES: Final = 5
@@ -90,8 +90,8 @@ def _histories(given: Path | None, begin: str | None, out: Path) -> tuple[Path, 
 
     path = given or _synthetic(out)
     if begin is None:
-        last = float(read_histories(path).changed_at.max(initial=_YEAR_S))
-        begin = datetime.fromtimestamp(last - _YEAR_S, UTC).date().isoformat()
+        last = float(read_histories(path).changed_at.max(initial=YEAR_S))
+        begin = datetime.fromtimestamp(last - YEAR_S, UTC).date().isoformat()
     return path.resolve(), begin
 
 
@@ -106,7 +106,7 @@ def _synthetic(out: Path) -> Path:
         "bursty",
         pages=_SYNTHETIC_PAGES,
         start=_SYNTHETIC_START,
-        end=_SYNTHETIC_START + 2 * _YEAR_S,
+        end=_SYNTHETIC_START + 2 * YEAR_S,
         rng=np.random.default_rng(0),
     )
     lines = [

@@ -35,14 +35,14 @@ from crawld.core.revisit.policies_greedy import GreedyPolicy
 from crawld.core.revisit.policies_index import IndexPolicy
 from crawld.core.revisit.registry import FOLLOW_FREQUENCIES, FrequencyPolicy
 from crawld.core.revisit.renewal_allocation import allocate_renewal, allocate_whole_visits
-from crawld.core.units import DAY_S
+from crawld.core.units import DAY_S, YEAR_S
 from crawld.errors import OperatorError
 from crawld.lab.allocating import RepeatedAllocation
 from crawld.lab.hint_options import HintOptions
 from crawld.lab.noisy_signals import NoisySignalsPolicy
 from crawld.lab.refitting import RepeatedFit
 from crawld.lab.sampled_greedy import SampledGreedy
-from crawld.lab.scenario import YEAR_S, Scenario
+from crawld.lab.scenario import Scenario
 from crawld.plugins import PolicyFactory
 
 Floats = NDArray[np.float64]

@@ -24,11 +24,11 @@ from crawld.core.revisit.forecast import (
     gaps_of_last_year,
     survival_curves,
 )
-from crawld.core.units import DAY_S
+from crawld.core.units import DAY_S, YEAR_S
 from crawld.errors import OperatorError
 from crawld.lab.hint_options import HintOptions
 from crawld.lab.histories import Histories
-from crawld.lab.scenario import YEAR_S, Scenario
+from crawld.lab.scenario import Scenario
 from crawld.lab.simulate import Task, run
 
 _START_SHARE: Final = 0.25

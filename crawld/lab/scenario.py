@@ -23,13 +23,12 @@ from crawld.core.change.renewal import (
     fit_counts,
 )
 from crawld.core.change.site_model import SiteModel, fit_site
-from crawld.core.units import DAY_S
+from crawld.core.units import YEAR_S
 from crawld.errors import OperatorError
 from crawld.lab.histories import Histories
 
 Floats = NDArray[np.float64]
 
-YEAR_S = 365 * DAY_S
 _PAGES_FITTED = 4_000
 """Sample size for the models of a large site: enough for seven weights and a shape."""
 

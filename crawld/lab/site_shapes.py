@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crawld.core.units import DAY_S
+from crawld.core.units import DAY_S, YEAR_S
 from crawld.errors import OperatorError
 from crawld.lab.histories import FloatArray, from_times
-from crawld.lab.scenario import YEAR_S, Scenario, scenario_of
+from crawld.lab.scenario import Scenario, scenario_of
 from crawld.lab.simulate import Task, run
 
 START = 1.2e9

@@ -19,7 +19,6 @@ from crawld.simweb.site import ValidatorBehavior
 START_AT: Final = 1_767_225_600.0
 """The Unix time at which every universe begins: 2026-01-01."""
 
-
 ANSWER_BYTES: Final = 200_000
 """More than any answer has."""
 

@@ -8,7 +8,14 @@ from crawld.simweb.server import SimWeb
 from crawld.store import visit
 from crawld.store.frontier import frontier
 from crawld.store.frontier.frontier import Discovery
-from tests.daemon.harness import Mirror, ShiftedTime, Web, make_site, paused_at_start, until
+from tests.daemon.harness import (
+    Mirror,
+    ShiftedTime,
+    Web,
+    make_site,
+    paused_at_start,
+    until_first_retention,
+)
 from tests.daemon.page_history import BEGIN, visit_record
 
 
@@ -64,11 +71,7 @@ async def edited_page(serve, paused_daemon, mirror):
     """A paused daemon, and the number and URL of a page with five copies, one day apart."""
     web = await serve(make_site(pages=2))
     running = await paused_daemon(web.url(), site={"keep_versions": 2})
-    # The daemon's own run of the job, due at the start, must not thin these copies.
-    await until(
-        lambda: mirror.rows("SELECT 1 FROM job WHERE name = 'retention' AND last_finished_at > 0"),
-        what="the retention job",
-    )
+    await until_first_retention(mirror)
     url = web.url("/page")
     discovery = Discovery.of(url, site_id=1, at=BEGIN, depth=1)
     [page] = await running.database.write(frontier.discover, [discovery])

@@ -85,6 +85,14 @@ def _rows(db, sql, bindings):
     return connections[db].execute(sql, bindings).fetchall()
 
 
+async def until_first_retention(mirror):
+    """Wait for the daemon's run of the job at its start: it must not thin the rows of a test."""
+    await until(
+        lambda: mirror.rows("SELECT 1 FROM job WHERE name = 'retention' AND last_finished_at > 0"),
+        what="the retention job",
+    )
+
+
 async def until(condition, *, what="condition"):
     """Check a condition every 5 ms until it holds; fail after `TIMEOUT_S`.
 

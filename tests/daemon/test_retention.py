@@ -13,7 +13,7 @@ from crawld.store.mirror import events
 from crawld.store.mirror.selection import Reason, select_copy
 from crawld.store.visit import VisitRecord
 from tests.daemon.control_client import get, post
-from tests.daemon.harness import make_site, until
+from tests.daemon.harness import make_site, until_first_retention
 from tests.daemon.page_history import BEGIN, DAY_S, visit_record
 
 
@@ -139,10 +139,7 @@ async def test_a_limit_that_may_be_exceeded_is_work(edited_page):
 async def test_old_visits_that_repeat_others_are_deleted_once_an_hour(serve, paused_daemon, mirror):
     web = await serve(make_site(pages=2))
     running = await paused_daemon(web.url(), store={"keep_visit_days": 30.0})
-    await until(  # the daemon's own run at its start
-        lambda: mirror.rows("SELECT 1 FROM job WHERE name = 'retention' AND last_finished_at > 0"),
-        what="the retention job",
-    )
+    await until_first_retention(mirror)
     discovery = Discovery.of(web.url("/page"), site_id=1, at=BEGIN, depth=1)
     [page] = await running.database.write(frontier.discover, [discovery])
     edits = visit_record(page.page_id, 0), visit_record(page.page_id, 20)

@@ -131,8 +131,8 @@ MUTANTS = (
     Mutant(
         "a page of the near end that came in again has two places there",
         "crawld/core/revisit/partial_heap.py",
-        "        if (keys[1:] == keys[:-1]).any():\n",
-        "        if (keys[1:] < keys[:-1]).any():\n",
+        "    if (keys[1:] == keys[:-1]).any():\n",
+        "    if (keys[1:] < keys[:-1]).any():\n",
         ("tests/unit/core/revisit/test_partial_heap.py",),
     ),
     Mutant(

@@ -31,7 +31,6 @@ from crawld.store.visit import VisitRecord
 START_AT: Final = 1_760_000_000.0
 """Unix time of day 0."""
 
-
 CONFIRM_PAGES: Final = 6
 """Pages of a host that are fetched twice, as the config says by default."""
 

@@ -33,6 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from crawld.core.change.hawkes import Hawkes
 from crawld.core.change.quiet_time import caused_changes, window_exposure_s
+from crawld.core.units import YEAR_S
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -47,8 +48,6 @@ where pages have few changes; with none, up to .03 lower."""
 
 MIN_CHANGES: Final = 3
 """A page with no more exact changes is described by its rate and the model of its site."""
-
-YEAR_S: Final = 365 * 86_400.0
 
 ROUNDS_MOST: Final = 16.0
 _PRICE_LEAST, _PRICE_MOST = 1e-3, 1e12

@@ -168,10 +168,7 @@ class PartialHeap:
         valid = self._are_valid(pushed_keys, pushed_slots)
         keys = np.concatenate([keys, pushed_keys[valid]])
         slots = np.concatenate([slots, pushed_slots[valid]])
-        order = np.lexsort((slots, keys))
-        keys, slots = keys[order], slots[order]
-        single = np.append(True, slots[1:] != slots[:-1])[: len(slots)]
-        keys, slots = keys[single], slots[single]
+        keys, slots = _in_order(keys, slots)
         for entry in zip(keys[most:].tolist(), slots[most:].tolist(), strict=True):
             heappush(pushed, entry)
         return slots[:most]
@@ -223,11 +220,10 @@ class PartialHeap:
         """Set the keys of distinct slots, whether they are in the queue or not."""
         held, nearer = np.frombuffer(self._key), keys <= self._bound
         count, near = int(np.count_nonzero(nearer)), len(self._near_keys) - self._place
+        held[slots] = keys
         if near + len(self._pushed) + count > self._near_most():
-            held[slots] = keys
             self._forget_order()
             return
-        held[slots] = keys
         if count * _PUSHED_SHARE > near:
             place = self._place
             near_keys = np.frombuffer(self._near_keys)[place:]
@@ -278,12 +274,7 @@ class PartialHeap:
 
     def _set_near(self, keys: Floats, slots: Slots) -> None:
         """Sort the entries of the arrays; of equal ones only one stays."""
-        order = np.argsort(keys, kind="stable")
-        keys, slots = keys[order], slots[order]
-        if (keys[1:] == keys[:-1]).any():
-            slots = slots[np.lexsort((slots, keys))]
-            single = np.append(True, (keys[1:] != keys[:-1]) | (slots[1:] != slots[:-1]))
-            keys, slots = keys[single], slots[single]
+        keys, slots = _in_order(keys, slots)
         self._near_keys, self._near_slots = array("d", keys.tobytes()), array("q", slots.tobytes())
         self._place = 0
 
@@ -303,3 +294,14 @@ class PartialHeap:
         valid = {entry for entry in self._pushed if self._waits[entry[1]]}
         self._pushed[:] = [entry for entry in valid if self._key[entry[1]] == entry[0]]
         heapify(self._pushed)
+
+
+def _in_order(keys: Floats, slots: Slots) -> tuple[Floats, Slots]:
+    """Return entries in the order of key and slot; of equal ones only one."""
+    order = np.argsort(keys, kind="stable")
+    keys, slots = keys[order], slots[order]
+    if (keys[1:] == keys[:-1]).any():
+        slots = slots[np.lexsort((slots, keys))]
+        single = np.append(True, (keys[1:] != keys[:-1]) | (slots[1:] != slots[:-1]))
+        keys, slots = keys[single], slots[single]
+    return keys, slots

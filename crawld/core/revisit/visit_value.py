@@ -176,29 +176,25 @@ class VisitValueTable:
         The mean of that by the shape, W/τ in Wolf et al. 2002; τ > 0.
         """
         x = since_s / scale_s
-        y, cells, per_log = age + x, self._cells, self._per_log
-        # S is linear in each cell. One place for both ages would cost two more calls a visit.
-        alive, area = self._end
-        if age < _AGE_MOST:
-            cell = 0 if age < _AGE_LEAST else int(math.log(age / _AGE_LEAST) * per_log) + 1
-            begins, begun, fall, area = cells[cell]
-            into = age - begins
-            alive = begun + into * fall
-            area += 0.5 * into * (begun + alive)
-        alive_now, area_now = self._end
-        if y < _AGE_MOST:
-            cell = 0 if y < _AGE_LEAST else int(math.log(y / _AGE_LEAST) * per_log) + 1
-            begins, begun, fall, area_now = cells[cell]
-            into = y - begins
-            alive_now = begun + into * fall
-            area_now += 0.5 * into * (begun + alive_now)
+        alive, area = self._at(age)
+        alive_now, area_now = self._at(age + x)
         fresh = area_now - area - x * alive_now
         if fresh <= 0.0:
             return 0.0
-        return fresh / x / max(_ALIVE_LEAST, alive)
+        return fresh / x / max(alive, _ALIVE_LEAST)
+
+    def _at(self, y: float) -> tuple[float, float]:
+        """Return S (linear in each cell) and its exact integral at an age in scales."""
+        if y >= _AGE_MOST:
+            return self._end
+        cell = 0 if y < _AGE_LEAST else int(math.log(y / _AGE_LEAST) * self._per_log) + 1
+        begins, begun, fall, area = self._cells[cell]
+        into = y - begins
+        alive = begun + into * fall
+        return alive, area + 0.5 * into * (begun + alive)
 
     def _many(self, y: Floats) -> tuple[Floats, Floats]:
-        """Return S (linear in each cell) and its exact integral at ages in scales."""
+        """Return `_at` of many ages."""
         inside = np.minimum(y, _AGE_MOST)
         place = np.log(np.maximum(inside / _AGE_LEAST, 1.0)) * self._per_log
         cell = np.minimum(place, _CELLS - 1).astype(np.int64) + (inside >= _AGE_LEAST)

@@ -22,7 +22,6 @@ from crawld.core.change.hawkes import Hawkes
 from crawld.core.change.record import RECORD_DTYPE, is_current
 from crawld.core.revisit.forecast import (
     MIN_CHANGES,
-    YEAR_S,
     FreshnessForecast,
     HintQuality,
     SurvivalCurves,
@@ -32,7 +31,7 @@ from crawld.core.revisit.forecast import (
 )
 from crawld.core.revisit.freshness_now import FreshnessNow
 from crawld.core.revisit.polling import combine_quality, hint_quality
-from crawld.core.units import DAY_S
+from crawld.core.units import DAY_S, YEAR_S
 from crawld.daemon.api.schemas.forecast import (
     Forecast,
     ForecastAssumptions,

@@ -29,7 +29,6 @@ from crawld.workers import THREADS, Workers
 
 log = structlog.get_logger(__name__)
 
-
 SEED_BATCH = 500
 """Seeds added in one write."""
 

@@ -68,16 +68,17 @@ class RetentionJob(BackgroundWork):
             or (bool(quotas) and new > 0)
             or self._are_rules_due(self._rules())
             or self._may_have_old_events()
-            or self._is_thinning_due()
+            or self._keep_visit_days_due() is not None
         )
 
     def _may_have_old_events(self) -> bool:
         inserted = self._database.changes("event") - self._counted_at
         return self._events + inserted > self._config().store.keep_events
 
-    def _is_thinning_due(self) -> bool:
-        is_wanted = self._config().store.keep_visit_days is not None
-        return is_wanted and trio.current_time() - self._thinned_at >= DELETE_EVERY_S
+    def _keep_visit_days_due(self) -> float | None:
+        """Return how long visits are kept, if old ones are wanted away and looked for again."""
+        is_due = trio.current_time() - self._thinned_at >= DELETE_EVERY_S
+        return self._config().store.keep_visit_days if is_due else None
 
     def _are_rules_due(self, rules: dict[int, RetentionRule]) -> bool:
         if not rules:
@@ -100,8 +101,8 @@ class RetentionJob(BackgroundWork):
             await self._evict(site_id, max_bytes)
         if self._may_have_old_events():  # all rows are counted
             await self._delete_events()
-        if self._is_thinning_due():
-            await self._thin_visits()
+        if (keep_days := self._keep_visit_days_due()) is not None:
+            await self._thin_visits(now - keep_days * DAY_S)
         result = f"{self._deltas - deltas} deltas, {self._given_up - given_up} copies deleted"
         thinned = self._thinned - thinned
         return f"{result}, {plural(thinned, 'visit')} deleted" if thinned else result
@@ -158,10 +159,8 @@ class RetentionJob(BackgroundWork):
             await self._database.write(event.delete_oldest, min(beyond, EVENTS_AT_ONCE))
             beyond -= EVENTS_AT_ONCE
 
-    async def _thin_visits(self) -> None:
-        keep_days = self._config().store.keep_visit_days
+    async def _thin_visits(self, before: float) -> None:
         self._thinned_at = trio.current_time()
-        before = self._clock.now() - (keep_days or math.inf) * DAY_S
         while (slice_ := await self._paced.read(visit_thinning.plan, before)) is not None:
             await self._database.write(visit_thinning.apply, slice_)
             self._thinned += len(slice_.visit_ids)

@@ -108,9 +108,8 @@ class VisitLearning:
             # A pair that differs shows noise that no rule covers yet, not a lying validator.
             same = None if pair and not visit.same else visit.same
             validators = self.validators.learn(page, visit.mode, response, visit.at, same=same)
-        is_third = page.page_id in self._repeated
         self._repeated.discard(page.page_id)
-        again = self._wants_pair(visit, is_third=is_third)
+        again = self._wants_pair(visit)
         if again:
             self._pairs.add(page.page_id)
             if pair:
@@ -119,12 +118,12 @@ class VisitLearning:
         template = self.detector.update_template(page, visit.comparison, confirming=confirming)
         return VisitFeedback(validators=validators, template=template, again=again)
 
-    def _wants_pair(self, visit: Visit, *, is_third: bool) -> bool:
+    def _wants_pair(self, visit: Visit) -> bool:
         """Whether a page is to be fetched again at once, also after a pair that leaves it open."""
         if visit.mode.hinted:
             return False
         if visit.mode.pair:
-            return not is_third and _leaves_open(visit)
+            return not visit.mode.is_third and _leaves_open(visit)
         if visit.judgement.outcome is not Outcome.CHANGED:
             return False
         if visit.page.requisite or visit.mode.from_replica or not visit.readable or visit.variant:

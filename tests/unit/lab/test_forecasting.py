@@ -12,10 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from crawld.cli.lab import app
+from crawld.core.units import YEAR_S
 from crawld.lab.forecasting import compare, held_out, known_at_start
 from crawld.lab.hint_options import HintOptions
 from crawld.lab.histories import read_histories
-from crawld.lab.scenario import YEAR_S
 
 HISTORIES = Path(__file__).parents[2] / "data" / "histories"
 

@@ -1,11 +1,6 @@
-from contextlib import closing
-
 import pytest
 
-from crawld.store.engine import migrate
-from crawld.store.engine.connection import open_connection
-from crawld.store.frontier import site
-from tests.unit.store.rows import NOW
+from tests.unit.store.rows import opened_file
 
 
 @pytest.fixture
@@ -16,8 +11,5 @@ def path(tmp_path):
 @pytest.fixture
 def connection(path):
     """A migrated file with one site, open for writing, each statement its own transaction."""
-    migrate.migrate(path)
-    with closing(open_connection(path)) as opened:
-        opened.execute("PRAGMA synchronous = OFF")  # no test cuts the power
-        site.upsert(opened, "docs", "{}", source="config", at=NOW)
+    with opened_file(path) as opened:
         yield opened

@@ -1,9 +1,13 @@
 """Discoveries, responses and visits that the store tests write."""
 
+from contextlib import closing, contextmanager
+
 from crawld.core.page import Outcome, PageState
 from crawld.core.url import url_hash as url_hash
+from crawld.store.engine import migrate
+from crawld.store.engine.connection import open_connection
 from crawld.store.engine.in_parts import finish
-from crawld.store.frontier import frontier
+from crawld.store.frontier import frontier, site
 from crawld.store.frontier.caps import NO_CAPS
 from crawld.store.frontier.frontier import Discovery
 from crawld.store.frontier.host import HostUpdate
@@ -12,6 +16,16 @@ from crawld.store.versions.response import StoredResponse
 from crawld.store.visit import VisitRecord
 
 NOW = 1_780_000_000.0
+
+
+@contextmanager
+def opened_file(path):
+    """Return a new file with one site, open for writing, each statement its own transaction."""
+    migrate.migrate(path)
+    with closing(open_connection(path)) as opened:
+        opened.execute("PRAGMA synchronous = OFF")  # no test cuts the power
+        site.upsert(opened, "docs", "{}", source="config", at=NOW)
+        yield opened
 
 
 def found(path, *, site_id=1, host="example.org", **more):

@@ -1,7 +1,6 @@
 """Of visits in a row that say the same of a page, the first and the last stay."""
 
 import itertools
-from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -10,10 +9,7 @@ from hypothesis import strategies as st
 
 from crawld.core.page import Failure, Outcome, PageState
 from crawld.store import doctor, visit, visit_log, visit_thinning
-from crawld.store.engine import migrate
-from crawld.store.engine.connection import open_connection
-from crawld.store.frontier import site
-from tests.unit.store.rows import NOW, changed, discover_in_full, found, unlike
+from tests.unit.store.rows import NOW, changed, discover_in_full, found, opened_file, unlike
 
 KINDS = (
     unlike(0, Outcome.UNCHANGED, cleaned_digest=b"1" * 16),
@@ -35,10 +31,7 @@ WORDS = "SELECT outcome, failure, detail, status, cleaned_digest, version_id, vi
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("thinning") / "m.db"
-    migrate.migrate(path)
-    with closing(open_connection(path)) as opened:
-        opened.execute("PRAGMA synchronous = OFF")  # no test cuts the power
-        site.upsert(opened, "docs", "{}", source="config", at=NOW)
+    with opened_file(path) as opened:
         discover_in_full(opened, [found(f"p{number}") for number in PAGES])
         yield opened, path
 

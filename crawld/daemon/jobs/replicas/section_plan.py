@@ -53,7 +53,6 @@ MAX_DRAWN: Final = 2_000
 COUNTED_DAYS: Final = 30.0
 """Visits of so many days tell how often a page at rest would be visited."""
 
-
 _STANDINGS: Final = {
     PageVerdict.AGREES: Standing.AGREES,
     PageVerdict.DIFFERS: Standing.DIFFERS,
