@@ -17,6 +17,7 @@ import trio
 from crawld.bench.result import Metrics
 from crawld.config.load import load
 from crawld.core.page import Outcome, PageState
+from crawld.core.units import DAY_S
 from crawld.daemon.daemon import Daemon
 from crawld.daemon.run import run_daemon
 from crawld.daemon.start import Start
@@ -69,7 +70,7 @@ async def measure_window(daemon: Daemon, window_s: float) -> Metrics:
 
 async def fill_database(path: Path, urls: Iterable[str]) -> None:
     """Make a database whose pages were visited a day ago."""
-    at = time.time() - 86_400.0
+    at = time.time() - DAY_S
     async with await Database.open(path) as database:
         site_id = await database.write(site.upsert, SITE_NAME, "{}", source="config", at=at)
         discoveries = (Discovery.of(url, site_id=site_id, at=at) for url in urls)

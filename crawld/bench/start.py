@@ -25,6 +25,7 @@ from crawld.bench.stored_visit import page_response
 from crawld.core.change.history import Observation
 from crawld.core.change.model import PageModel
 from crawld.core.page import Outcome, PageState
+from crawld.core.units import DAY_S
 from crawld.simweb.demo import loopback_addresses
 from crawld.simweb.stateless_random import uniform
 from crawld.store import visit
@@ -36,7 +37,7 @@ from crawld.store.visit import VisitRecord
 
 KNOWN_SITE = "known"
 _PORT = 9  # discard port: nothing answers, and the daemon is stopped before it fetches
-_HISTORY_S = 30 * 86_400.0
+_HISTORY_S = 30 * DAY_S
 _BODY_BYTES = 26_000
 ETAG = '"6b012e4c-6590"'
 """As nginx writes it: modification time and size of a file."""

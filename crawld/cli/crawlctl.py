@@ -43,6 +43,7 @@ from crawld.cli.session import Session
 from crawld.cli.version import print_version
 from crawld.core.display import iso_text
 from crawld.core.page import Outcome, PageState
+from crawld.core.units import DAY_S
 from crawld.errors import EXIT_OK, EXIT_OPERATOR
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ Watch = Annotated[
         "--watch",
         metavar="[SECONDS]",
         min=0.2,
-        max=86_400.0,
+        max=DAY_S,
         help="Show it again at intervals, by default of 2 s; q quits.",
         show_default=False,
     ),

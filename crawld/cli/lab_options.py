@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
+from crawld.core.units import DAY_S, YEAR_S
 from crawld.errors import OperatorError
 
-_UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0, "y": 365 * 86_400.0}
+_UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": DAY_S, "w": 7 * DAY_S, "y": YEAR_S}
 
 
 def parse_date(text: str) -> float:

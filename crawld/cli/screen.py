@@ -13,12 +13,13 @@ from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
 from crawld.cli.console import PIPED_COLUMNS, console, drawn_lines
+from crawld.core.units import DAY_S
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 LEAST_INTERVAL_S = 0.2
-MOST_INTERVAL_S = 86_400.0
+MOST_INTERVAL_S = DAY_S
 
 _OPEN = "\x1b[?1049h\x1b[?25l"  # another screen, without cursor
 _CLOSE = "\x1b[?25h\x1b[?1049l"

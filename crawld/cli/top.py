@@ -29,6 +29,7 @@ from crawld.core.display import (
     rate_text,
     size_text,
 )
+from crawld.core.units import DAY_S
 from crawld.core.words import (
     PAUSE_WORDS,
     labels,
@@ -59,7 +60,7 @@ def top(
     session: Session,
     *,
     every: Annotated[
-        float, typer.Option(min=0.2, max=86_400.0, help="Seconds between two looks.")
+        float, typer.Option(min=0.2, max=DAY_S, help="Seconds between two looks.")
     ] = 2.0,
     once: Annotated[bool, typer.Option("--once", help="Show it once, for scripts.")] = False,
 ) -> int:

@@ -44,6 +44,7 @@ from crawld.config.values import (
     Share,
     TimeZone,
 )
+from crawld.core.units import DAY_S
 
 
 class DaemonConfig(ConfigTable):
@@ -418,7 +419,7 @@ class ReplicasConfig(ConfigTable):
         21_600.0, "Time until the first sampling of a few pages of a new replica."
     )
     sample_every_s: PositiveSeconds = key(
-        7 * 86_400.0,
+        7 * DAY_S,
         "Longest sampling interval of a replica; the more visits it saves, the shorter it is.",
     )
     prefer: tuple[HostName, ...] = key(

@@ -25,6 +25,7 @@ from crawld.config.values import (
     TimeZone,
     WebUrl,
 )
+from crawld.core.units import DAY_S
 from crawld.core.url import split_url
 
 EventKindName = Literal["new", "changed", "moved", "gone", "back"]
@@ -134,9 +135,7 @@ class NotifyConfig(ConfigTable):
         "are sent in one message.",
         unit="events",
     )
-    give_up_s: Seconds = key(
-        3 * 86_400.0, "How long a message is tried again before it is given up."
-    )
+    give_up_s: Seconds = key(3 * DAY_S, "How long a message is tried again before it is given up.")
 
     @property
     def receiver(self) -> str:

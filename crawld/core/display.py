@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 
+from crawld.core.units import DAY_S
+
 SHOWN_TITLE_CHARACTERS = 1_000
 """Longest title that is read to be shown or exported; a page may have one of megabytes."""
 
@@ -58,9 +60,9 @@ def duration_text(seconds: float | None) -> str:
 
 
 _UNITS = (
-    (365.25 * 86_400.0, "year"),
-    (30.4375 * 86_400.0, "month"),
-    (86_400.0, "day"),
+    (365.25 * DAY_S, "year"),
+    (30.4375 * DAY_S, "month"),
+    (DAY_S, "day"),
     (3_600.0, "hour"),
     (60.0, "minute"),
 )
@@ -99,7 +101,7 @@ def rate_text(per_s: float, noun: str) -> str:
     >>> rate_text(12.3, "visit"), rate_text(0.5, "visit"), rate_text(1 / 7_200, "change")
     ('12 visits/s', '30 visits/min', '12 changes/day')
     """
-    for unit, factor in (("s", 1.0), ("min", 60.0), ("h", 3_600.0), ("day", 86_400.0)):
+    for unit, factor in (("s", 1.0), ("min", 60.0), ("h", 3_600.0), ("day", DAY_S)):
         number = per_s * factor
         if number >= 2.0 or unit == "day":
             break

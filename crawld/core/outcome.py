@@ -8,6 +8,7 @@ never an exception.
 from __future__ import annotations
 
 from crawld.core.page import GOOD_COPY, Failure, Outcome
+from crawld.core.units import DAY_S
 from crawld.core.value_type import value_type
 
 REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
@@ -16,30 +17,30 @@ REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 RETRY_BASE_S = 60.0
 """Wait after a transient failure; doubles with each failure in a row."""
 
-RETRY_MAX_S = 86_400.0
+RETRY_MAX_S = DAY_S
 """Longest wait after transient failures."""
 
 RETRY_TOLD_BASE_S = 5.0
 """The same if the server said when to return: the page waits for that time, and hardly longer."""
 
-PERSISTENT_RETRY_BASE_S = 7 * 86_400.0
+PERSISTENT_RETRY_BASE_S = 7 * DAY_S
 """The same after a failure that rarely resolves itself: wrong type, forbidden, too large."""
 
-PERSISTENT_RETRY_MAX_S = 60 * 86_400.0
+PERSISTENT_RETRY_MAX_S = 60 * DAY_S
 
-GONE_RETRY_S = 86_400.0
+GONE_RETRY_S = DAY_S
 """Wait after a `gone` outcome before the page is retired ..."""
 
 LOST_REQUISITE_RETRY_S = 20.0
 """Wait after the first such outcome of a requisite that had a copy, four times as long after each
 further one: a wiki makes the thumbnails of a new file when a page that shows it is read."""
 
-RETIRED_RETRY_S = 30 * 86_400.0
+RETIRED_RETRY_S = 30 * DAY_S
 """... and after it is retired, because pages come back."""
 
 AGE_SHARE = 0.5
-MIN_REQUISITE_INTERVAL_S = 86_400.0
-MAX_REQUISITE_INTERVAL_S = 180 * 86_400.0
+MIN_REQUISITE_INTERVAL_S = DAY_S
+MAX_REQUISITE_INTERVAL_S = 180 * DAY_S
 
 HOST_TROUBLE = frozenset(
     {

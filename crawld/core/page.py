@@ -18,6 +18,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
+from crawld.core.units import DAY_S
 from crawld.core.value_type import value_type
 
 
@@ -89,7 +90,7 @@ TRANSITIONS: dict[PageState, frozenset[PageState]] = {
 GONE_GRACE_VISITS = 3
 """A page is retired after this many `gone` outcomes in a row ..."""
 
-GONE_GRACE_S = 3 * 86_400.0
+GONE_GRACE_S = 3 * DAY_S
 """... if the first of them is at least this long ago."""
 
 

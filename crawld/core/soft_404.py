@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass
 
 from crawld.core.content.fingerprint import resemblance
+from crawld.core.units import DAY_S
 from crawld.core.url import split_url, url_hash
 
 SUSPECT_DIFFERENCE = 0.5
@@ -25,7 +26,7 @@ SAME_RESEMBLANCE = 0.9
 SUSPECT_RESEMBLANCE = 0.4
 """... and of two if one is suspicious already: short error pages contain the requested name."""
 
-PROBE_MAX_AGE_S = 7 * 86_400.0
+PROBE_MAX_AGE_S = 7 * DAY_S
 
 LOST_DIFFERENCE = 0.9
 """A page that differs more than this from its copy, and has another title, may be lost ..."""

@@ -9,6 +9,7 @@ import math
 import re
 from datetime import UTC, datetime
 
+from crawld.core.units import DAY_S, YEAR_S
 from crawld.errors import OperatorError
 
 _AGO = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+?)s?(?:\s+ago)?")
@@ -16,10 +17,10 @@ _UNITS_S = {
     **dict.fromkeys(("s", "sec", "second"), 1.0),
     **dict.fromkeys(("m", "min", "minute"), 60.0),
     **dict.fromkeys(("h", "hour"), 3_600.0),
-    **dict.fromkeys(("d", "day"), 86_400.0),
+    **dict.fromkeys(("d", "day"), DAY_S),
     **dict.fromkeys(("w", "week"), 604_800.0),
-    "month": 30.0 * 86_400.0,
-    **dict.fromkeys(("y", "year"), 365.0 * 86_400.0),
+    "month": 30.0 * DAY_S,
+    **dict.fromkeys(("y", "year"), YEAR_S),
 }
 
 
@@ -38,7 +39,7 @@ def parse_timestamp(text: str, now: float) -> float:
     """
     wanted = text.strip().lower()
     if wanted in {"now", "yesterday"}:
-        return now - (86_400.0 if wanted == "yesterday" else 0.0)
+        return now - (DAY_S if wanted == "yesterday" else 0.0)
     at = _unix_seconds(wanted)
     if at is None:
         at = _ago(wanted, now)

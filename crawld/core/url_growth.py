@@ -28,6 +28,7 @@ from urllib.parse import unquote_to_bytes
 
 import xxhash
 
+from crawld.core.units import DAY_S
 from crawld.core.url import registrable_domain
 
 FREE_PAGES: Final = 8
@@ -45,7 +46,7 @@ FULL_BUDGET: Final = 400
 SAMPLE: Final = 16
 """With a full budget, one page of so many is examined, for all of them."""
 
-PROBE_S: Final = 86_400.0
+PROBE_S: Final = DAY_S
 """How often a link of a pattern that has ended is followed."""
 
 MAX_PATTERNS: Final = 1_024

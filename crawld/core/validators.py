@@ -35,9 +35,10 @@ from statistics import median
 from struct import Struct, error
 
 from crawld.core.politeness import parse_http_date
+from crawld.core.units import DAY_S
 from crawld.core.value_type import value_type
 
-HALF_LIFE_S = 30 * 86_400.0
+HALF_LIFE_S = 30 * DAY_S
 """Half-life of the evidence against a kind."""
 
 MAX_TOLERATED_MISSES = 0.5
@@ -165,7 +166,7 @@ class KindTrust:
         self.spurious *= kept
 
 
-_YEAR_S = 365.25 * 86_400.0
+_YEAR_S = 365.25 * DAY_S
 
 _RECORD = Struct(f"<B4f4f2ffdB{SKEW_SAMPLES}f")
 _VERSION = 1

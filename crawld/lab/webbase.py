@@ -23,6 +23,7 @@ from crawld.core.revisit.allocation import allocate, kkt_residual, objective, pr
 from crawld.core.revisit.freshness import Order, mean_freshness, random_slot_freshness
 from crawld.core.revisit.pages_by_host import PagesByHost
 from crawld.core.revisit.policies_frequency import DelayedPolicy, MergePolicy
+from crawld.core.units import DAY_S
 
 Floats = NDArray[np.float64]
 Result = dict[str, object]
@@ -32,7 +33,7 @@ BANDWIDTHS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
 
 HOST_DELAY_S = 15.0
 _ZIPF = 1.0
-_MEDIAN_INTERVAL_S = 60 * 86_400.0
+_MEDIAN_INTERVAL_S = 60 * DAY_S
 _RATE_SPREAD = 1.5
 _SAMPLED_HOSTS = 16
 _SAMPLED_PAGES = 500

@@ -26,6 +26,7 @@ import xxhash
 
 from crawld.core.content import media
 from crawld.core.content.xml_scan import MarkupPiece, attributes, scan
+from crawld.core.units import DAY_S
 from crawld.core.url import canonicalize, split_url
 from crawld.core.wiki_title import encode_title
 from crawld.errors import InvalidUrlError
@@ -282,7 +283,7 @@ def _key(name: str, stamp: float | None) -> int:
 
 
 def _ttl_s(text: str) -> float | None:
-    return min(int(text) * 60.0, 86_400.0) if text.isdecimal() and len(text) < 8 else None
+    return min(int(text) * 60.0, DAY_S) if text.isdecimal() and len(text) < 8 else None
 
 
 class FeedWindow:

@@ -25,6 +25,8 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import NamedTuple
 
+from crawld.core.units import DAY_S
+
 CLOCK_TOLERANCE_S = 300.0
 """How far ahead of our clock a date may be before it is ignored, seconds."""
 
@@ -131,7 +133,7 @@ def _w3c(match: re.Match[str]) -> TimeSpan:
     year, month, day, hour, minute, second, fraction, offset = match.groups()
     moment = datetime(int(year), int(month or 1), int(day or 1), tzinfo=UTC)
     if hour is None:
-        return TimeSpan(moment.timestamp(), moment.timestamp() + _days(match) * 86_400.0)
+        return TimeSpan(moment.timestamp(), moment.timestamp() + _days(match) * DAY_S)
     # 24:00 is midnight; a leap second belongs to the minute before.
     moment += timedelta(hours=int(hour), minutes=int(minute), seconds=min(int(second or 0), 59))
     if int(hour) > 24 or int(minute) > 59:

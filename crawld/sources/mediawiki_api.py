@@ -23,6 +23,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 from crawld.core.politeness import MAX_BACKOFF_DELAY_S, parse_retry_after
+from crawld.core.units import DAY_S
 from crawld.sources.json_text import read_json
 from crawld.sources.mediawiki_rows import timestamp_of
 
@@ -34,7 +35,7 @@ MAX_RESPONSE_BYTES = 8 * 1024 * 1024
 MAX_QUERY_LENGTH = 6_000
 """Characters of a query; servers usually limit the whole request line to 8,000."""
 
-MAX_PAUSE_S = 86_400.0
+MAX_PAUSE_S = DAY_S
 """Longest pause without a Retry-After: a closed API is tried once a day."""
 
 TOLD_PAUSE_S = 10.0
@@ -79,7 +80,7 @@ _FIRST_PAUSE_S: Mapping[TroubleKind, float] = {
     TroubleKind.UNAVAILABLE: 60.0,
     TroubleKind.UNREACHABLE: 60.0,
     TroubleKind.CLOSED: 3_600.0,
-    TroubleKind.FORBIDDEN: 86_400.0,
+    TroubleKind.FORBIDDEN: DAY_S,
     TroubleKind.MOVED: 60.0,
     TroubleKind.NOT_JSON: 600.0,
     # The request may be the cause, not the wiki; the next request is a different one.

@@ -27,6 +27,7 @@ from typing import Final
 from xml.parsers import expat
 
 from crawld.core.page import Failure
+from crawld.core.units import DAY_S, YEAR_S
 from crawld.core.url import canonicalize
 from crawld.errors import InvalidUrlError
 from crawld.net.decompress import Decoder
@@ -70,10 +71,10 @@ MAX_DATES_COUNTED = 1_000
 _PERIODS_S: Final = {
     "always": 600.0,
     "hourly": 3_600.0,
-    "daily": 86_400.0,
-    "weekly": 7 * 86_400.0,
-    "monthly": 30 * 86_400.0,
-    "yearly": 365 * 86_400.0,
+    "daily": DAY_S,
+    "weekly": 7 * DAY_S,
+    "monthly": 30 * DAY_S,
+    "yearly": YEAR_S,
     "never": float("inf"),
 }
 

@@ -12,7 +12,9 @@ from typing import Final, NamedTuple
 
 import apsw
 
-RETIRED_S: Final = 3 * 86_400.0
+from crawld.core.units import DAY_S
+
+RETIRED_S: Final = 3 * DAY_S
 """How long the queue of a rule that the config no longer has is kept."""
 
 

@@ -74,7 +74,7 @@ PRIVATE: Final = ("127.0.0.1", "10.0.0.7", "169.254.169.254", "::1")
 
 JOBS: Final = ("allocate", "estimate", "audit", "retention", "search", "replicas", "hints", "dust")
 
-STEPS_S: Final = (-86_400.0, -3_600.0, -2.0, 2.0, 3_600.0, 86_400.0)
+STEPS_S: Final = (-DAY_S, -3_600.0, -2.0, 2.0, 3_600.0, DAY_S)
 
 
 def campaign_days(seed: int) -> float:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from crawld.core.units import DAY_S
 from crawld.universe.plan import HostPlan, UniversePlan
 from crawld.universe.run_universe import run_universe
 
@@ -56,7 +57,7 @@ def _smaller(plan: UniversePlan) -> Iterator[UniversePlan]:
         yield replace(
             plan,
             days=days,
-            ends=tuple(end for end in plan.ends if end.at_s < days * 86_400.0),
+            ends=tuple(end for end in plan.ends if end.at_s < days * DAY_S),
         )
     for name in _LISTS:
         for items in _without(getattr(plan, name), least=name == "hosts"):

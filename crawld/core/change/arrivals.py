@@ -16,8 +16,10 @@ from dataclasses import asdict, dataclass
 from math import exp, expm1, lgamma, log
 from typing import Any, Final
 
+from crawld.core.units import DAY_S
+
 RECENT_S: Final = 300.0
-LONG_S: Final = 86_400.0
+LONG_S: Final = DAY_S
 """Time constants of the two memories."""
 
 PRIOR_S: Final = 20.0

@@ -40,6 +40,7 @@ import numpy.typing as npt
 
 from crawld.core.change.model import PageModel
 from crawld.core.change.record import WINDOWS_S, Records
+from crawld.core.units import YEAR_S
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -58,7 +59,7 @@ _OLDER = 2.0 * (WINDOWS_S[0] / SESSION_S - 1.0)
 _PRIOR_CHANGES: Final = 1_000.0
 """Changes that the shared constants count for in a fit."""
 
-_PRIOR_S: Final = 10.0 * 365 * 86_400.0
+_PRIOR_S: Final = 10.0 * YEAR_S
 """Time of all pages that the shared `base` counts for in a fit."""
 
 _ROUNDS, _CONVERGED = 200, 1e-4

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crawld.core.change.gamma import digamma, gamma_quantile
+from crawld.core.units import DAY_S
 from crawld.core.value_type import value_type
 
 FloatArray = npt.NDArray[np.float64]
@@ -63,14 +64,14 @@ class GammaPriors:
         return Gamma(float(self.shape[group]), float(self.exposure_s[group]))
 
 
-DEFAULT_PRIOR = Gamma(0.5, 0.5 * 30.0 * 86_400.0)
+DEFAULT_PRIOR = Gamma(0.5, 0.5 * 30.0 * DAY_S)
 """Prior of unknown pages: about monthly, with the weight of half a change."""
 
 _BORROWED_PAGES = 3.0
 """A group is fitted with this many additional average pages, so that a single page does not define
 it."""
 
-_UNKNOWN = Gamma(0.1, 0.1 * 30.0 * 86_400.0)
+_UNKNOWN = Gamma(0.1, 0.1 * 30.0 * DAY_S)
 """Evidence of one more page of each group, with the rate of unknown pages: visits that are minutes
 apart must not make a host look lively, or still."""
 

@@ -17,6 +17,7 @@ from crawld.core.change import renewal
 from crawld.core.change.prior import DEFAULT_PRIOR, GammaPriors, fit_prior
 from crawld.core.change.rate import LEAST_COUNT
 from crawld.core.change.record import MEMORY_S, RECORD_DTYPE, VERSION, WINDOWS_S, Records
+from crawld.core.units import DAY_S
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -63,7 +64,7 @@ def refit(records: Records, *, groups: IntArray | None = None) -> Refit:
     fitted["prior_shape"] = priors.shape[group_of]
     fitted["prior_exposure_s"] = priors.exposure_s[group_of]
     fitted["rate"] = rate
-    return Refit(fitted, priors, rate * 86_400.0)
+    return Refit(fitted, priors, rate * DAY_S)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

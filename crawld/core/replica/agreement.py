@@ -18,12 +18,13 @@ from enum import StrEnum
 from typing import Final
 
 from crawld.core.content.fingerprint import resemblance
+from crawld.core.units import DAY_S
 
 LEAST_LAG_S: Final = 60.0
 """Two visits so close together may see one page before and after a change; about as long as a
 commit may take. A replica that lags more is not fetched instead of its canonical host."""
 
-MAX_LAG_S: Final = 86_400.0
+MAX_LAG_S: Final = DAY_S
 """A copy that is further behind its original differs from it."""
 
 MANY_PATHS: Final = 3

@@ -38,7 +38,7 @@ from crawld.core.units import YEAR_S
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-GRID_S: Final = np.geomspace(1.0, 20 * 365 * 86_400.0, 180)
+GRID_S: Final = np.geomspace(1.0, 20 * YEAR_S, 180)
 """Grid of waits, seconds: 10 % apart, which costs less than .001 of freshness; from one second on,
 since a fast host can be polled that often."""
 

@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 from crawld.core.change.hawkes import KERNELS_S
 from crawld.core.revisit.hint_belief import KnownChange
 from crawld.core.revisit.visit_value import VisitValueTable
+from crawld.core.units import DAY_S
 
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
 
-UNKNOWN_SCALE_S = 30 * 86_400.0
+UNKNOWN_SCALE_S = 30 * DAY_S
 """Scale of a page without known history."""
 
 UNKNOWN_RATE = 1.0 / UNKNOWN_SCALE_S

@@ -32,20 +32,21 @@ from crawld.core.change.renewal import EDGES_S, Renewal, exponential_mass, renew
 from crawld.core.revisit.heap import ABSENT, SlotHeap
 from crawld.core.revisit.policies import NEVER, MonotonicClock, PageSet, VisitObservation
 from crawld.core.revisit.slots import FREE
+from crawld.core.units import DAY_S, YEAR_S
 
 Value = TypeVar("Value", np.float32, np.float64)
 
-_WAITS = np.concatenate([[0.0], np.geomspace(60.0, 4 * 365 * 86_400.0, 40)])
+_WAITS = np.concatenate([[0.0], np.geomspace(60.0, 4 * YEAR_S, 40)])
 """Grid of waits since the last visit, seconds."""
 
 _GRID: list[float] = _WAITS.tolist()
 
 _MIDDLES = 0.5 * (_WAITS[1:] + _WAITS[:-1])
-_RENEWAL_HORIZON_S = 2 * 365 * 86_400.0
+_RENEWAL_HORIZON_S = 2 * YEAR_S
 _RENEWAL_POINTS = 96
 _PAGES_AT_ONCE = 2_000
 _ALIVE_LEAST = 1e-12
-_UNKNOWN_RATE = 1.0 / (30 * 86_400.0)
+_UNKNOWN_RATE = 1.0 / (30 * DAY_S)
 
 
 def residual_matrix(renewals: Renewal) -> NDArray[np.float32]:

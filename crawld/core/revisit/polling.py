@@ -14,11 +14,12 @@ from typing import Final
 
 from crawld.core.change.reliability import Reliability
 from crawld.core.revisit.forecast import HintQuality, SurvivalCurves
+from crawld.core.units import DAY_S
 
 SHARE_MOST: Final = 0.5
 """Polls never take more than this share of the slots."""
 
-INTERVAL_MOST_S: Final = 7 * 86_400.0
+INTERVAL_MOST_S: Final = 7 * DAY_S
 GAIN_LEAST: Final = 1e-4
 """A source that adds less freshness than this is not polled."""
 

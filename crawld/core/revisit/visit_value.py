@@ -34,6 +34,7 @@ from crawld.core.change.renewal import Renewal
 from crawld.core.change.scale import ScaleModel
 from crawld.core.change.scale_growth import growth_at
 from crawld.core.revisit.renewal_index import AGES, WAITS, index_values
+from crawld.core.units import DAY_S
 
 Floats = NDArray[np.float64]
 Slots = NDArray[np.int64]
@@ -42,7 +43,7 @@ ROUND_ROBIN_SHARE: Final = 0.06
 """Value of a second of waiting. Of 0.03 to 0.1 this was best on eight test cells of earlier years
 (articles 2005 and 2006, terms 2024), and never below round robin or MERGE."""
 
-_GAP_LEAST_S, _GAP_MOST_S = 60.0, 3650.0 * 86_400.0
+_GAP_LEAST_S, _GAP_MOST_S = 60.0, 3650.0 * DAY_S
 _AGE_LEAST, _AGE_MOST = 1e-4, 4096.0
 _CELLS = 510
 _FIRST_AGE, _AGES_PER_LOG = float(AGES[1]), 1.0 / math.log(AGES[2] / AGES[1])

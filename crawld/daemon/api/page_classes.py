@@ -10,6 +10,7 @@ import apsw
 from crawld.core.change.classes import RateClasses
 from crawld.core.change.record import is_current, records_of
 from crawld.core.page import PageState
+from crawld.core.units import DAY_S
 from crawld.daemon.api.page_views import rate_classes
 from crawld.daemon.daemon import Daemon
 from crawld.daemon.pacing import Pace
@@ -56,7 +57,7 @@ async def pages_of_class(
         OperatorError: there is no such class.
     """
     classes = rate_classes(daemon.config)
-    known = [seconds / 86_400.0 for seconds in classes.mean_intervals_s]
+    known = [seconds / DAY_S for seconds in classes.mean_intervals_s]
     nearest = min(known, key=lambda days: abs(days - class_days))
     if not math.isclose(nearest, class_days, rel_tol=0.05):
         shown = ", ".join(f"{days:.4g}" for days in known)

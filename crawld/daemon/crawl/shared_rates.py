@@ -22,6 +22,7 @@ from crawld.config.model import Config
 from crawld.core.request_rate import RequestRate
 from crawld.core.revisit.host_allocation import HostLimit
 from crawld.core.turn_order import LEAST_SHARE
+from crawld.core.units import DAY_S
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.site import ActiveSite
@@ -33,7 +34,7 @@ from crawld.store.engine.database import Database
 KEPT_S: Final = 60.0
 """Longest wait that is not stored: a start costs no more than this."""
 
-MOST_KEPT_S: Final = 30 * 86_400.0
+MOST_KEPT_S: Final = 30 * DAY_S
 """Longest stored wait that is believed: the clock may have been wrong."""
 
 COUNT_S: Final = 10.0

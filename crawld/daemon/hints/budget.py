@@ -34,6 +34,7 @@ from crawld.core.change.hawkes import Hawkes
 from crawld.core.change.record import is_current, records_of
 from crawld.core.revisit.forecast import HintQuality, SurvivalCurves, survival_curves
 from crawld.core.revisit.polling import plan_polls
+from crawld.core.units import DAY_S
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.pacing import Pace
 from crawld.daemon.site_models import read_site_model
@@ -52,7 +53,7 @@ sources and hosts are looked at soon."""
 FIRST_AGE_S: Final = 3_600.0
 """Age at which a first estimate is repeated; before, if its source has reported many hints."""
 
-MAX_AGE_S: Final = 86_400.0
+MAX_AGE_S: Final = DAY_S
 """An estimate that its repetition confirmed lasts twice as long, up to this age."""
 
 SAME_GAIN: Final = 0.005

@@ -20,6 +20,7 @@ import trio
 
 from crawld.core.outcome import REDIRECT_STATUSES
 from crawld.core.robots import Robots
+from crawld.core.units import DAY_S
 from crawld.core.url import canonicalize, split_url
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.loop import Crawl
@@ -228,7 +229,7 @@ class DocumentFetcher(BackgroundWork):
                 if _is_permitted(robots, site, url):
                     yield host, site
                 else:
-                    yield PollTrouble("robots", "robots.txt forbids it", 86_400.0, requests=0)
+                    yield PollTrouble("robots", "robots.txt forbids it", DAY_S, requests=0)
                 return
 
     # --- permission ------------------------------------------------------------------------------
@@ -286,7 +287,7 @@ class DocumentFetcher(BackgroundWork):
             detail = fetched.detail[:200]
             return PollTrouble(str(fetched.failure), detail, told_s, of_host=of_host)
         if fetched.status >= 400:
-            pause_s = told_s or (86_400.0 if fetched.status in (401, 403, 410) else None)
+            pause_s = told_s or (DAY_S if fetched.status in (401, 403, 410) else None)
             detail = fetched.reason[:200]
             return PollTrouble(f"status_{fetched.status}", detail, pause_s, of_host=of_host)
         return fetched

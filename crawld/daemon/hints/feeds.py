@@ -19,6 +19,7 @@ from typing import Final
 import structlog
 import xxhash
 
+from crawld.core.units import DAY_S
 from crawld.core.url import split_url
 from crawld.daemon.analyser import FEED_WEIGHT
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
@@ -34,7 +35,7 @@ from crawld.store.changes.hint_source import SourceRow
 log = structlog.get_logger(__name__)
 
 FIRST_EVERY_S: Final = 900.0
-LEAST_EVERY_S, MOST_EVERY_S = 60.0, 86_400.0
+LEAST_EVERY_S, MOST_EVERY_S = 60.0, DAY_S
 """Poll interval of a document: the first, the shortest and the longest."""
 
 

@@ -18,6 +18,7 @@ from typing import Final
 import apsw
 
 from crawld.core.change.reliability import Reliability, Share
+from crawld.core.units import DAY_S
 from crawld.daemon.clock import Clock
 from crawld.daemon.hints.source import CursorUpdates, Poll
 from crawld.sources.mediawiki_changes import ProbeProgress
@@ -28,7 +29,7 @@ from crawld.store.engine.database import Database
 PAGES_AT_ONCE: Final = 1_000
 """Pages reported by one poll."""
 
-IDLE_S: Final = 86_400.0
+IDLE_S: Final = DAY_S
 """Pause of a source without work; another source wakes it."""
 
 GAP_RELIABILITY: Final = Reliability(real=Share(1.0, 3.0))

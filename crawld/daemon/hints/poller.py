@@ -24,6 +24,7 @@ import structlog
 import trio
 
 from crawld.core.politeness import MAX_BACKOFF_DELAY_S
+from crawld.core.units import DAY_S
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.hints.acceptance import HintAcceptance
 from crawld.daemon.hints.budget import PollBudget
@@ -42,7 +43,7 @@ log = structlog.get_logger(__name__)
 FIND_EVERY_S: Final = 3_600.0
 """Pause between two searches for sources; a new robots.txt, wiki or config also starts one."""
 
-FIRST_PAUSE_S, MAX_PAUSE_S = 60.0, 86_400.0
+FIRST_PAUSE_S, MAX_PAUSE_S = 60.0, DAY_S
 """Back-off after a failure: the first, doubled with each failure in a row, and the longest. While
 the whole host fails, it is that of the host at most."""
 

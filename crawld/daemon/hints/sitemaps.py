@@ -29,6 +29,7 @@ import trio
 import xxhash
 
 from crawld.core.replica.sampling import longest_report_pause_s
+from crawld.core.units import DAY_S
 from crawld.core.url import split_url
 from crawld.daemon.analyser import FEED_WEIGHT
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
@@ -61,7 +62,7 @@ KEPT_BYTES: Final = 256 * 1024
 """A larger file is packed while its entries are reported: 64 MB of URLs take 5 MB."""
 
 FIRST_EVERY_S: Final = 3_600.0
-LEAST_EVERY_S, MOST_EVERY_S = 300.0, 7 * 86_400.0
+LEAST_EVERY_S, MOST_EVERY_S = 300.0, 7 * DAY_S
 """Interval of a file: the first, the shortest and the longest."""
 
 MAX_FILES: Final = 50_000

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
+from crawld.core.units import DAY_S
 from crawld.daemon.hints.source import HELD, Poll, PollTrouble
 from crawld.daemon.hints.wiki_source import WikiSource
 from crawld.sources.mediawiki_usage import USAGE_LISTS, read_usage, usage_query
@@ -16,7 +17,7 @@ from crawld.store.changes import template_use
 from crawld.store.changes.hint_source import SourceRow
 from crawld.store.changes.template_use import Survey
 
-SURVEY_S: Final = 86_400.0
+SURVEY_S: Final = DAY_S
 """Pause between two surveys."""
 
 RETRY_S: Final = 3_600.0

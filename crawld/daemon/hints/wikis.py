@@ -20,6 +20,7 @@ from typing import Final, TypeAlias
 import apsw
 import structlog
 
+from crawld.core.units import DAY_S
 from crawld.core.url import url_hash
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.api_client import ApiClient, api_of
@@ -73,7 +74,7 @@ from crawld.store.engine.database import Database
 
 log = structlog.get_logger(__name__)
 
-IDLE_S: Final = 86_400.0
+IDLE_S: Final = DAY_S
 """Pause of a source without work; another source wakes it."""
 
 MAX_TEMPLATES: Final = 1_000

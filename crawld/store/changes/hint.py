@@ -24,6 +24,7 @@ from typing import Final, NamedTuple
 import apsw
 
 from crawld.core.change.reliability import Reliability
+from crawld.core.units import DAY_S
 from crawld.store import changed
 from crawld.store.changes import freshness, hint_source, untold
 
@@ -44,7 +45,7 @@ SPAN_S: Final = 2.0
 RENDERED_WITHIN_S: Final = 1.0
 """What `SPAN_S` allows for the time between the request of a page and its text."""
 
-LONGEST_VISIT_S: Final = 86_400.0
+LONGEST_VISIT_S: Final = DAY_S
 """No visit takes longer."""
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 import apsw
 
+from crawld.core.units import DAY_S
 from crawld.core.url import split_url, url_hash
 
 _TARGET: Final = """
@@ -106,7 +107,7 @@ SELECT count(*) FROM (
 )
 """
 
-VANISH_WINDOW_S: Final = 30 * 86_400.0
+VANISH_WINDOW_S: Final = 30 * DAY_S
 """Pages that disappear within this time of each other count as one event."""
 
 VANISH_MIN_PAGES: Final = 10

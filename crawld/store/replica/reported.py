@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from crawld.core.replica.sampling import ReportedPage
+from crawld.core.units import DAY_S
 from crawld.store.replica.replica import RESTING_LIST
 
 _SLICE: Final = """
@@ -54,7 +55,7 @@ def reported(
     )
 
 
-COUNTED_S: Final = 30 * 86_400.0
+COUNTED_S: Final = 30 * DAY_S
 """Visits of so long tell how often a page at rest would be visited."""
 
 COUNTED_PAGES: Final = 200

@@ -6,10 +6,12 @@ from typing import Any, Final, NamedTuple
 
 import apsw
 
+from crawld.core.units import DAY_S
+
 MOST_ROWS: Final = 32
 """Bodies kept; the oldest go first. Each is at most as large as a fetch may be."""
 
-MAX_AGE_S: Final = 7 * 86_400.0
+MAX_AGE_S: Final = 7 * DAY_S
 """Time after which the server has probably another body."""
 
 

@@ -12,6 +12,7 @@ from typing import Final
 import structlog
 
 from crawld.core.dust.rules import DustRule, HostRules
+from crawld.core.units import DAY_S
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.dust_rules import load_dust_rules, wants_dust_rules
 from crawld.daemon.jobs.dust.asking import PageAsking
@@ -34,7 +35,7 @@ LEAST_PAGES: Final = 100
 GROWTH: Final = 1.25
 """Growth of a host from one search for likely rewrites to the next."""
 
-RETRY_S: Final = 28 * 86_400.0
+RETRY_S: Final = 28 * DAY_S
 """After this time a rule that failed may be tried again."""
 
 REST_FACTOR: Final = 2.0

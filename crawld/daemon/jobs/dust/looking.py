@@ -9,6 +9,7 @@ from crawld.core.dust.learning import ContestedUrls
 from crawld.core.dust.rules import DustRule, HostRules
 from crawld.core.dust.watch import looks_of, suspects_of, watch_pair
 from crawld.core.page import Outcome, PageState
+from crawld.core.units import DAY_S
 from crawld.core.url import target_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.jobs.dust.asking import PageAsking
@@ -20,7 +21,7 @@ from crawld.store.frontier import dust, dust_page
 from crawld.store.frontier.dust import DustOrigin, DustRuleRow
 from crawld.store.frontier.dust_page import DustPageRow, KnownUrl
 
-ASKED_S: Final = 3 * 86_400.0
+ASKED_S: Final = 3 * DAY_S
 """How long a page waits for a visit before it is compared no more."""
 
 COMPARED_IDS: Final = 12_000
@@ -36,7 +37,7 @@ LOOKED_AT: Final = 3
 """Hidden pages of a rule that are visited at a time, once many were compared."""
 
 SHORTEST_LOOK_S: Final = 3_600.0
-LONGEST_LOOK_S: Final = 7 * 86_400.0
+LONGEST_LOOK_S: Final = 7 * DAY_S
 """Times between two looks at the pages of a rule; they grow with the age of the rule."""
 
 MOST_CONTESTED: Final = 200

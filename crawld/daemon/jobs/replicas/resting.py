@@ -13,6 +13,7 @@ import apsw
 
 from crawld.core.replica.agreement import PageVerdict
 from crawld.core.replica.sections import SectionState
+from crawld.core.units import DAY_S
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.jobs.replicas import section_plan
 from crawld.daemon.jobs.replicas.section_plan import PageMove, SectionPlan
@@ -32,7 +33,7 @@ WRITTEN_AT_ONCE: Final = 200
 REPLICAS_AT_ONCE: Final = 100
 """Replicas changed in one transaction."""
 
-UNVISITED_S: Final = 50 * 86_400.0
+UNVISITED_S: Final = 50 * DAY_S
 """Every deferred page is visited within this time; the visit itself may take some days more."""
 
 

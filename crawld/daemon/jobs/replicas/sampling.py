@@ -20,6 +20,7 @@ from crawld.core.replica.sampling import (
     reported_to_sample,
     sampling_effort,
 )
+from crawld.core.units import DAY_S
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.replica_leases import ReplicaLeases
 from crawld.daemon.hints.delivery import is_indirect, trust_of
@@ -54,7 +55,7 @@ REPORTED_HINTS_AT_ONCE: Final = 2_000
 FORGOTTEN_AT_ONCE: Final = 500
 """Comparisons deleted in one transaction."""
 
-AUDIT_S: Final = 86_400.0
+AUDIT_S: Final = DAY_S
 """Time between two looks at all pages at rest of a replica: their twins may have been lost."""
 
 

@@ -13,6 +13,7 @@ from functools import partial
 import structlog
 
 from crawld.core.content import html
+from crawld.core.units import DAY_S
 from crawld.daemon.analyser import Analyser
 from crawld.daemon.clock import Clock
 from crawld.daemon.crawl.state import CrawlState
@@ -26,7 +27,7 @@ from crawld.store.versions import version
 
 log = structlog.get_logger(__name__)
 
-RECHECK_S = 86_400.0
+RECHECK_S = DAY_S
 """Pause before an origin that was not a wiki is checked again."""
 
 SAMPLE_PAGES = 12

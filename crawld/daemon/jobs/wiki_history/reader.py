@@ -21,6 +21,7 @@ import structlog
 import trio
 
 from crawld.core.politeness import MAX_RETRY_AFTER_S
+from crawld.core.units import DAY_S
 from crawld.daemon.crawl.api_client import ApiClient, api_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.hints.wiki_source import change_of_revision
@@ -45,7 +46,7 @@ from crawld.store.changes.wiki_page import ResolvedTitle, VisitedPage, WikiPageR
 
 log = structlog.get_logger(__name__)
 
-FACTS_MAX_AGE_S = 86_400.0
+FACTS_MAX_AGE_S = DAY_S
 """Longest age of the siteinfo."""
 
 TITLES_AT_ONCE = 50

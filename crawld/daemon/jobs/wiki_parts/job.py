@@ -23,6 +23,7 @@ import structlog
 import trio
 
 from crawld.config.seeds import read_wiki_titles
+from crawld.core.units import DAY_S
 from crawld.daemon.crawl.api_client import ApiClient, api_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.crawl.hand_over import hand_over_members
@@ -60,7 +61,7 @@ REST_FACTOR: Final = 5.0
 MIN_REST_S: Final = 5.0
 """Least rest after a walk."""
 
-RESOLVED_FOR_S: Final = 7 * 86_400.0
+RESOLVED_FOR_S: Final = 7 * DAY_S
 """Age from which a listed title is resolved again."""
 
 RESOLVE_S: Final = 600.0
