@@ -84,7 +84,7 @@ class LoopSteps(trio.abc.Instrument):
         self._began_s = 0.0
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Begin again."""
         self.longest_ms = self.total_s = 0.0
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:

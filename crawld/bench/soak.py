@@ -113,7 +113,7 @@ def soak(
     arguments = ["--addresses", str(load.hosts), "--pages", str(PAGES), "--page-bytes", "6000"]
     # From a change every four rounds of visits to one in a day.
     round_s = load.delay_s * PAGES
-    arguments += ["--change-interval-s", f"{4 * round_s:.0f}", f"{max(86_400.0, 8 * round_s):.0f}"]
+    arguments += ["--change-interval-s", f"{4 * round_s:.0f}", f"{max(DAY_S, 8 * round_s):.0f}"]
     samples: list[SoakSample] = []
     exit_code: int | None = None
     with run_simweb(directory / "web", *arguments, "--ledger", str(ledger_file)) as (web, port):

@@ -30,7 +30,7 @@ class WriterHolds(Threads):
         self._held_s = 0.0
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Begin again."""
         self.longest_ms = 0.0
 
     async def run(

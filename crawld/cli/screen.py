@@ -60,7 +60,7 @@ class Screen:
         if len(drawn) > room:
             drawn[room - 1 :] = [f"… {len(drawn) - room + 1} more lines"[:columns]]
         drawn += ["", foot[:columns]]
-        # One write, and nothing is erased before it is written anew.
+        # One write, and nothing is erased before it is written again.
         text = "\r\n".join(f"{line}{_END_OF_LINE}" for line in drawn)
         sys.stdout.write(f"{_HOME}{text}{_END_OF_SCREEN}")
         sys.stdout.flush()

@@ -48,7 +48,7 @@ def watch(command: Command, socket: Path, interval_s: float, *, as_json: bool) -
 
 
 def show_at_intervals(view: Callable[[], RenderableType], interval_s: float) -> None:
-    """Draw a view, and draw it anew at intervals until q.
+    """Draw a view, and draw it again at intervals until q.
 
     Raises:
         CrawldError: the view fails, or no daemon answers at the start.

@@ -1,6 +1,6 @@
 """Which request makes a host answer with the wanted form of a page: a bandit over profiles.
 
-A *profile* is a way to ask for a page; the *wanted form* says what its answer shall be. The
+A *profile* is a way to ask for a page; the *wanted form* says what its answer must be. The
 profile in use on a section of a host stays as long as its answers are wanted. After an unwanted
 answer the others are tried on the same page, drawn by Thompson sampling: each has a Beta
 distribution of how likely its answer is wanted, from its own answers there and, as a prior, from
@@ -117,7 +117,7 @@ class AnswerForm:
 
 @dataclass(frozen=True, slots=True)
 class WantedForm:
-    """What an answer shall be; what is empty does not matter.
+    """What an answer must be; what is empty does not matter.
 
     Attributes:
         content_types: media types, any of them.

@@ -1,7 +1,7 @@
 """Parts of a URL that never select content: tracking parameters and session ids.
 
 Advertising and analytics add the first to links, so that scripts in a browser can report where a
-reader came from. Servers add the second to all links of readers without cookies, anew for each.
+reader came from. Servers add the second to all links of readers without cookies, another for each.
 Both make endless names of one page. A parameter is dropped by its name if only tracking uses that
 name; a session id only if its value looks random, too: a shop may call a shirt `sid`.
 

@@ -98,7 +98,7 @@ def complete(
 
 def _one_line(text: str, characters: int) -> str:
     """Return text in one line, cut at a word with an ellipsis."""
-    # Whoever writes 10 MB into a title shall not make us split them.
+    # A title of 10 MB is cut before it is split.
     line = " ".join(text[: 20 * characters].split())
     if len(line) <= characters:
         return line

@@ -439,7 +439,7 @@ MUTANTS = (
     Mutant(
         "a host's rate is what its first minutes show",
         "crawld/core/change/prior.py",
-        "_UNKNOWN = Gamma(0.1, 0.1 * 30.0 * 86_400.0)",
+        "_UNKNOWN = Gamma(0.1, 0.1 * 30.0 * DAY_S)",
         "_UNKNOWN = Gamma(0.1, 60.0)",
         ("tests/unit/core/change/test_rate.py",),
     ),

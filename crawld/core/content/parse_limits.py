@@ -7,7 +7,7 @@ is linear for ordinary pages, but these grow with the square of the page:
 - attributes: each is compared with those before it, on the `html` and `body` elements with those
   of all `<html>` and `<body>` tags;
 - formatting elements (`b`, `font` …) that stay open: each new one is compared with all of them, and
-  each block clones them anew, with their attributes;
+  each block clones them again, with their attributes;
 - names of tags and attributes that HTML does not know: they share a small hash table.
 
 `parsable_size` adds up the cost of a page, tag by tag, and returns where it exceeds `MAX_STEPS`.

@@ -11,7 +11,7 @@ the same degree (a *kind*), the expected share of replicas is
 
     share of replicas · pairs at this rank · share of replicas of this kind / pairs of this kind.
 
-A high-ranked pair whose texts differ thus gets the low probability of a look-alike, and a
+A high-ranked pair whose texts differ therefore gets the low probability of a look-alike, and a
 low-ranked pair whose texts agree gets a high one. Obvious positives agree slightly more than other
 replicas, so that probabilities err on the low side.
 

@@ -3,7 +3,7 @@
 A budget holds for all hosts and for the hosts of each registrable domain: a share of them, and
 never less than `STORM_LEAST`. It counts the hosts pruned within the period of one search, so that
 additional searches release no more. The others wait for their turn; the longest waiting go first.
-A storm thus ends by itself, slowly enough for an operator to intervene, and a domain with very many
+So a storm ends by itself, slowly enough for an operator to intervene, and a domain with very many
 names delays only its own hosts.
 """
 

@@ -50,8 +50,8 @@ miss its own, too."""
 AUDIT_S: Final = 30.0
 RETRY_S: Final = 30.0
 MISSING_S: Final = 20.0
-"""New images and styles have turns of their own so seldom: a page that was visited anew shows some,
-and thousands of them wait while a host is mirrored for the first time."""
+"""New images and styles have turns of their own so seldom: a page that was visited again shows
+some, and thousands of them wait while a host is mirrored for the first time."""
 
 FAN_OUT_S, FAN_OUT_LEAST_S = 4.0, 200.0
 """A user of an edited template is due so much later for each user that the template has, and so

@@ -7,7 +7,7 @@ array. A page that comes to the next point of its table gets a new line. A line 
 off, of a host of few pages two, and such a host has so few that each pick values them all.
 
 No page outside the front exceeds `floor` before `until`, since values do not fall. When the best of
-the front has less than that, or the time is over, the front is chosen anew. It is planned to last
+the front has less than that, or the time is over, the front is chosen again. It is planned to last
 until three quarters of it are used.
 """
 
@@ -32,7 +32,7 @@ _FEW = 48
 """So few pages are valued at each pick: those of a host of up to 144."""
 
 _USED = 0.75
-"""Share of the front that is to be used before it is chosen anew."""
+"""Share of the front that is to be used before it is chosen again."""
 
 _CHANGE = 4.0
 """The time that a front is planned for is at most so many times that of the one before."""
@@ -139,7 +139,7 @@ class IndexFront:
         return 2.0 * _SAME * value / max(float(slopes[slopes.argmax()]), 1e-300)
 
     def _redraw(self, at: float, until: float) -> bool:
-        """Draw lines that end before then anew, to reach until then; return whether there are."""
+        """Draw lines that end before then again, to reach until then; return whether there are."""
         ended: list[int] = []
         while self._ends and self._ends[0][0] <= until:
             ended.append(heappop(self._ends)[1])
@@ -154,7 +154,7 @@ class IndexFront:
         self._ranked = [(slot, line[0, place], line[1, place]) for _, slot, place in ranked]
 
     def close(self) -> None:
-        """Let the front be chosen anew at the next pick."""
+        """Let the front be chosen again at the next pick."""
         self.until = -math.inf
 
     def planned_until(self, at: float) -> float:

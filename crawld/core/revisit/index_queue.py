@@ -6,7 +6,7 @@ reach a *level* near the value of the last picks. A page is in one of two places
 - the **heap**, keyed by a time up to which the value stays below the level (new pages before all
   times, in order of arrival);
 - the **shortlist**, the few pages whose value is about the level or more. The best of them are the
-  *front* (`index_front.py`), from which hundreds of picks are made; whenever it is chosen anew, the
+  *front* (`index_front.py`), from which hundreds of picks are made; when it is chosen again, the
   pages that are due while it lasts are valued with the shortlist, in one vectorised pass.
 
 A full shortlist raises the level and returns the rest to the heap. When no page reaches the level,
@@ -212,7 +212,7 @@ class IndexQueue:
         return slot, value
 
     def _choose_front(self, at: float) -> None:
-        """Choose the front anew, among the shortlist and the pages that are due while it lasts."""
+        """Choose the front again, among the shortlist and the pages that are due while it lasts."""
         if len(self._shortlist) < _SWEPT_AHEAD:
             self._sweep_ahead(at)
         if self._is_full():
@@ -236,7 +236,7 @@ class IndexQueue:
         return slots[stays], values[stays]
 
     def _promote_due(self, at: float) -> None:
-        """Move pages that are due before the front is chosen anew to the shortlist."""
+        """Move pages that are due before the front is chosen again to the shortlist."""
         admitted = self._level * self._admitted()
         for slot in self._heap.take_due(at, _MAX_PROMOTED).tolist():
             value = self._pages.value(slot, at)

@@ -298,7 +298,7 @@ _IN_USE: Final[WeakValueDictionary[tuple[ScaleModel, float], VisitValueTable]] =
 site has new ones after each fit."""
 
 
-@lru_cache(maxsize=4)  # policies are built anew one after the other
+@lru_cache(maxsize=4)  # policies are built again one after the other
 def value_table(model: ScaleModel, share: float = ROUND_ROBIN_SHARE) -> VisitValueTable:
     """Return the tables of a scale model, one object per model and value of waiting."""
     found = _IN_USE.get((model, share))

@@ -109,7 +109,7 @@ class SiteRegistry:
     async def update_times(self) -> None:
         """Recompute what the time alone changes: quiet hours with summer time, quotas of a month.
 
-        Sites are replaced only then: every URL that is named again would be judged anew. This is
+        Sites are replaced only then: every URL that is named again would be judged again. This is
         done once a day, as limits of pages and of dates in URLs may permit what they refused.
         """
         now, state, active = self._clock.now(), self._state, self._state.active

@@ -152,7 +152,7 @@ def configure(connection: apsw.Connection, path: Path, *, read_only: bool = Fals
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA temp_store = MEMORY")
     connection.execute("PRAGMA trusted_schema = OFF")
-    # Else SQLite with STAT4 prepares a cached statement of several tables or indexed terms anew
+    # Else SQLite with STAT4 prepares a cached statement of several tables or indexed terms again
     # each time that it is given other values: a page with its host took 33 µs instead of 3.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
 

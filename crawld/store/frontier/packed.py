@@ -128,7 +128,7 @@ class LinkBatch:
 
 
 def told_links(queue: Queue, urls: Sequence[str]) -> Links:
-    """Return links to URLs that are entries of a queue already, and shall be known."""
+    """Return links to URLs that are entries of a queue already, to make them known."""
     facts = np.zeros(len(urls), FACTS)
     facts["site"], facts["depth"] = queue.site_id, min(queue.depth, MAX_DEPTH)
     facts["told"], facts["host"] = True, queue.host_id

@@ -68,7 +68,7 @@ ON CONFLICT DO UPDATE SET
 
 
 def put(connection: apsw.Connection, rows: Iterable[TwinRow]) -> None:
-    """Store comparisons; a page compared anew with the same twin keeps its history."""
+    """Store comparisons; a page compared again with the same twin keeps its history."""
     connection.executemany(_PUT, rows)
 
 

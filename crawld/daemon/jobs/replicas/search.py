@@ -274,7 +274,7 @@ class ReplicaSearch:
             self._index.add(part.host_id, part.path, part.signature)
 
     def _background(self, known: Hosts) -> tuple[bool, Background]:
-        """Return whether an epoch begins, and its background; the index is then built anew."""
+        """Return whether an epoch begins, and its background; the index is then built again."""
         epoch, candidates = self._epoch, len(self._index.candidates().keys)
         if (
             epoch is not None

@@ -65,7 +65,7 @@ PATIENCE_S: Final = 5.0
 time."""
 
 RENEWED_FOR_S: Final = 10.0
-"""How long a question is asked anew with what is reported while it waits."""
+"""How long a question is asked again with what is reported while it waits."""
 
 MAX_REFUSALS: Final = 3
 """Refusals of a question about events, in a row; then they are left to the `members` job."""
@@ -159,7 +159,7 @@ class WikiEventsJob(BackgroundWork):
         self._asked_at: float | None = None
 
     def note_reports(self) -> None:
-        """Note that events were stored: a question that waits is asked anew with them."""
+        """Note that events were stored: a question that waits is asked again with them."""
         self._reported.set()
 
     @property
