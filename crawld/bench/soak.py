@@ -22,6 +22,7 @@ from crawld.bench import crawld_process
 from crawld.bench.process import program_error
 from crawld.bench.result import machine
 from crawld.bench.simweb_process import run_simweb
+from crawld.core.units import DAY_S
 from crawld.simweb.demo import loopback_addresses
 from crawld.simweb.ledger import Ledger
 
