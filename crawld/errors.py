@@ -67,6 +67,17 @@ class DatabaseInUseError(StoreError):
     """Another process has the database open."""
 
 
+class ClosedDatabaseError(StoreError):
+    """The daemon stops, and has closed its database.
+
+    Args:
+        path: the database file.
+    """
+
+    def __init__(self, path: object) -> None:
+        super().__init__(f"{path} is closed", hint="crawld stops; start it again, then repeat this")
+
+
 class MigrationError(StoreError):
     """A migration failed; the file is unchanged."""
 

@@ -24,7 +24,7 @@ from typing import Concatenate, Final, Literal, ParamSpec, Self, TypeAlias, Type
 import apsw
 import trio
 
-from crawld.errors import StoreError
+from crawld.errors import ClosedDatabaseError, StoreError
 from crawld.store import changed
 from crawld.store.changed import Table
 from crawld.store.engine import migrate
@@ -210,13 +210,13 @@ class Database:
 
         Raises:
             CorruptDatabaseError: the file is damaged.
-            StoreError: the database was closed meanwhile.
+            ClosedDatabaseError: the database was closed meanwhile.
         """
         if in_background():
             return await self._read_on(await self._own_reader("background"), fn, args, kwargs)
         async with self._idle_count:
             if not self._idle:
-                raise StoreError(f"{self.path} is closed")
+                raise ClosedDatabaseError(self.path)
             reader = self._idle.pop()
             try:
                 return await self._read_on(reader, fn, args, kwargs)
@@ -237,7 +237,7 @@ class Database:
         if purpose not in self._own:
             async with self._own_lock:
                 if not self._readers:
-                    raise StoreError(f"{self.path} is closed")
+                    raise ClosedDatabaseError(self.path)
                 if purpose not in self._own:
                     self._own[purpose] = await self._connect(read_only=True)
                     self._readers.append(self._own[purpose])
@@ -254,7 +254,7 @@ class Database:
         try:
             return await reader.run(_snapshot, fn, args, kwargs)
         except apsw.ConnectionClosedError as error:
-            raise StoreError(f"{self.path} is closed") from error
+            raise ClosedDatabaseError(self.path) from error
         except (apsw.CorruptError, apsw.NotADBError, apsw.IOError, apsw.CantOpenError) as error:
             raise store_error(error, self.path) from error
 

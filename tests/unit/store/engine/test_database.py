@@ -5,7 +5,7 @@ import pytest
 import trio
 import trio.testing
 
-from crawld.errors import CorruptDatabaseError, DatabaseInUseError, StoreError
+from crawld.errors import ClosedDatabaseError, CorruptDatabaseError, DatabaseInUseError, StoreError
 from crawld.store import changed
 from crawld.store.engine import meta, migrate
 from crawld.store.engine.background import background_reads
@@ -372,8 +372,9 @@ async def test_a_brief_read_waits_for_no_other_read(database):
 async def test_a_closed_database_has_no_brief_reads(path):
     async with await Database.open(path) as database:
         assert await database.read_briefly(count) == 0
-    with pytest.raises(StoreError, match="closed"):
+    with pytest.raises(ClosedDatabaseError) as caught:
         await database.read_briefly(count)
+    assert "start it again" in caught.value.hint
 
 
 def fill(connection, size_bytes):
