@@ -199,10 +199,10 @@ class IndexQueue:
             self._rekey(at)
         if self._swept is not None:
             self._sweep(at)
-        if at >= front.until:
-            self._choose_front(at)
-        elif self._heap.least <= at:
+        if at < front.until and self._heap.least <= at:
             self._promote_due(at)
+        if at >= front.until:  # also one that has no room for a promoted page
+            self._choose_front(at)
         slot, value = front.best(at)
         if value < front.floor:
             self._choose_front(at)

@@ -176,3 +176,20 @@ def test_after_the_first_sweep_every_pick_is_within_a_percent_of_the_best():
         best = None if k % 100 else float(pages.values(np.arange(COUNT), at).max())
         value = pick(pages, queue, at)
         assert best is None or value >= 0.99 * best
+
+
+def test_a_page_that_becomes_due_is_the_best_also_where_the_front_has_no_room_for_it():
+    rng = np.random.default_rng(1)
+    pages, queue, _ = queue_of(0)
+    slots, at = np.arange(0), NOW
+    for slot in range(60):
+        at += 60.0
+        pages.extend(1)
+        pages.add(slot, at - rng.uniform(0.5, 1.5) * DAY, 1.0)
+        queue.push(slot)
+        slots = np.append(slots, slot)
+        best = int(pages.values(slots, at).argmax())
+        assert queue.best(at)[0] == slots[best]
+        if slot % 3:
+            queue.remove(int(slots[best]))
+            slots = np.delete(slots, best)

@@ -1,9 +1,11 @@
 """INDEX: the pick is the best page, memory per page is small, history and hints count."""
 
+import random
 import sys
 import tracemalloc
 
 import numpy as np
+import pytest
 
 from crawld.core.change.model import PageModel
 from crawld.core.change.record import RECORD_DTYPE, records_of
@@ -303,3 +305,12 @@ def test_changes_are_known_until_the_last_visit_and_to_now_where_none_would_go_u
     assert policy.known_until(2, 100.0, 5_000.0) == 100.0
     policy.record_visit(2, 4_000.0, None)
     assert policy.known_until(2, 4_000.0, 5_000.0) == 4_940.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_page_whose_rest_is_over_is_selected_though_it_is_the_only_one(seed):
+    rng, policy, now = random.Random(seed), IndexPolicy(), NOW
+    for page in range(40):
+        now += rng.choice((0.5, 15.0, 300.0))
+        policy.add(page, now - DAY - rng.uniform(0.0, 15.0))
+        assert policy.select(now) == page
