@@ -36,9 +36,9 @@ SAME_VISIT_S: Final = 60.0
 """How far the stored time of a visit may be from its request."""
 
 
-NOISE_REVISIONS: Final = 4
-"""A copy is one of the last so many revisions: an edit between the two looks at a new page is taken
-for what changes by itself."""
+NOISE_ANSWERS: Final = 4
+"""A copy is as new as the first of the last so many answers: an edit between the two looks at a new
+page is taken for what changes by itself."""
 
 NO_HOSTS: Final[Mapping[str, Truth]] = MappingProxyType({})
 
@@ -104,7 +104,8 @@ class _Served:
     Attributes:
         revisions: by the digest of a body, the revisions that had it: an edit may be undone, and a
             page without a change differs in what changes by itself.
-        certain: the revisions that the file must know; a few may have been taken for noise.
+        certain: the revisions of the last answers that the file must know, in their order; all but
+            the first may have been taken for noise.
         stored: the last revision that the file was seen to have; -1: none.
     """
 
@@ -130,8 +131,9 @@ class _Served:
         self.certain += [
             revision
             for sent_s, revision in zip(self._sent_s, self._recent, strict=True)
-            if sent_s < until_s and revision not in self.certain
+            if sent_s < until_s
         ]
+        del self.certain[:-NOISE_ANSWERS]
         self._recent, self._sent_s = array("q"), array("d")
 
 
@@ -292,7 +294,7 @@ class FileAudit:
             if revision < served.stored:
                 what = f"{url}: revision {revision} after {served.stored}"
                 self._found.add("copy_replaced", at_s, what)
-            elif revision < served.certain[-NOISE_REVISIONS:][0]:
+            elif revision < served.certain[0]:
                 what = f"{url}: revision {revision}, served {served.certain[-1]}"
                 self._found.add("copy_old", at_s, what)
             served.stored = revision

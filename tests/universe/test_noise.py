@@ -1,12 +1,18 @@
 """What changes by itself is told apart from edits, also where pages can be fetched only slowly."""
 
 from collections import Counter
+from contextlib import closing
+from itertools import groupby
 
+import apsw
 import pytest
 
+from crawld.simweb.site import ValidatorBehavior
 from crawld.universe.plan import UniversePlan
 from crawld.universe.run_universe import run_universe
 from tests.universe.plans import plain_host
+
+ABSENT = ValidatorBehavior.ABSENT
 
 
 @pytest.mark.parametrize(("delay_s", "fetches"), [(5.0, 2), (15.0, 3), (60.0, 3)])
@@ -27,3 +33,27 @@ def test_a_page_is_fetched_again_until_a_difference_proves_noise(tmp_path, delay
             in_a_row[target] += at_s - last_at.get(target, at_s) < 2.0 * delay_s
             last_at[target] = at_s
     assert list(in_a_row.values()) == [fetches] * 3
+
+
+def test_an_edit_of_a_page_that_is_visited_without_pause_is_not_taken_for_noise(tmp_path):
+    # The pages are edited about as often as they are visited, 15 s apart, and a pair is 7.5 s.
+    host = plain_host(3, changes_per_day=500.0, etag=ABSENT, last_modified=ABSENT, change_seed=4)
+    plan = UniversePlan(1, 0.05, 7.5, (host,), (), min_revisit_s=0.0)
+    result = run_universe(plan, tmp_path)
+    assert result.auditor.found.violations == []
+    (path,) = tmp_path.glob("life-*/mirror.db")
+    with closing(apsw.Connection(str(path))) as connection:
+        visits = connection.execute(
+            "SELECT page_id, outcome, digest FROM visit WHERE digest IS NOT NULL ORDER BY visit_id"
+        ).fetchall()
+    held, changes, hidden = {}, 0, 0
+    for page_id, outcome, digest in visits:
+        if outcome == "changed":
+            changes += page_id in held
+            held[page_id] = digest
+        hidden += digest != held[page_id]
+    assert changes > 50
+    assert hidden == 0
+    # The next visits show as much as third fetches would.
+    in_a_row = [len(list(each)) for _, each in groupby(page_id for page_id, *_ in visits)]
+    assert sum(times > 2 for times in in_a_row) <= 5

@@ -209,7 +209,7 @@ class Visitor:
             return None
         assert judged is not None
         self._observe(responder.host, site, judged)
-        feedback = self._learning.learn(judged)
+        feedback = self._learning.learn(judged, responder.host.delay_s())
         return self._record(task, responder, judged, feedback, sources)
 
     def _is_our_fault(self, host: HostState, response: FetchResponse | FetchFailure) -> bool:

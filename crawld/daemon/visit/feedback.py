@@ -15,7 +15,13 @@ from crawld.daemon.frontier.site import ActiveSite
 from crawld.daemon.visit.change_detection import ChangeDetector
 from crawld.daemon.visit.comparison import BodyComparison
 from crawld.daemon.visit.conclude import Visit
-from crawld.daemon.visit.pairs import is_certain, proof_of_pair, wants_pair
+from crawld.daemon.visit.pairs import (
+    CLOSE_PROOF,
+    is_certain,
+    least_proof,
+    proof_of_pair,
+    wants_pair,
+)
 from crawld.daemon.visit.record import VisitFeedback, streak_after
 from crawld.daemon.visit.validators import NO_EVIDENCE, OriginValidators, RequestMode
 from crawld.net.exchange import FetchFailure, FetchResponse
@@ -59,7 +65,8 @@ class VisitLearning:
         )
         self.validators = OriginValidators(check_share=check_share)
         self._database = database
-        self._pairs: set[int] = set()
+        # By page: how many differences in a row prove noise at least.
+        self._pairs: dict[int, int] = {}
         self._repeated: set[int] = set()
 
     def request_mode(
@@ -72,8 +79,8 @@ class VisitLearning:
             covered: whether hint sources report its changes.
         """
         # A second fetch that comes too late is a visit like any other.
-        pair = proof_of_pair(page, now, delay_s) if page.page_id in self._pairs else 0
-        self._pairs.discard(page.page_id)
+        least = self._pairs.pop(page.page_id, 0)
+        pair = proof_of_pair(page, now, delay_s, least=least) if least else 0
         mode = self.validators.request_mode(page, pair=pair)
         if pair and page.page_id in self._repeated:
             mode = replace(mode, is_third=True)
@@ -99,8 +106,12 @@ class VisitLearning:
             return None  # its digest is enough: nobody reads it
         return await self.detector.compare(page, site, response, mode)
 
-    def learn(self, visit: Visit) -> VisitFeedback:
-        """Learn from a visit; return the feedback to record with it."""
+    def learn(self, visit: Visit, delay_s: float) -> VisitFeedback:
+        """Learn from a visit; return the feedback to record with it.
+
+        Args:
+            delay_s: delay of the host that answered.
+        """
         page, response, pair = visit.page, visit.response, visit.mode.pair
         validators = NO_EVIDENCE
         good = visit.judgement.good_copy and not visit.mode.from_replica
@@ -111,7 +122,7 @@ class VisitLearning:
         self._repeated.discard(page.page_id)
         again = self._wants_pair(visit)
         if again:
-            self._pairs.add(page.page_id)
+            self._pairs[page.page_id] = pair or least_proof(page, visit.at, delay_s)
             if pair:
                 self._repeated.add(page.page_id)
         confirming = again and (visit.first_copy or _is_unproven(visit))
@@ -139,6 +150,8 @@ class VisitLearning:
 
 def _leaves_open(visit: Visit) -> bool:
     """Whether the difference of a pair may be an edit."""
+    if visit.mode.pair >= CLOSE_PROOF:
+        return False  # the next visit shows as much
     if visit.mode.pair > 1:
         return visit.judgement.outcome is Outcome.CHANGED
     is_by_pair = visit.comparison is not None and visit.comparison.is_by_pair

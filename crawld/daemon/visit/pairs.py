@@ -2,7 +2,8 @@
 
 Pairs are few: the first pages of each host, and about as many with noise that those did not show;
 then pages that changed at 3, 12, 48 … visits in a row, and one changed visit in 64. Where an edit
-may lie between the two, they are fetched a third time: an edit stays as it is.
+may lie between the two, they are fetched a third time: an edit stays as it is. Where the visits are
+nearly as close as a pair, it proves little more than they do.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ PROMPT_S = 30.0
 CERTAIN_S = 10.0
 """Where they are further apart, a third fetch tells whether an edit lies between them."""
 
+CLOSE_DELAYS, CLOSE_PROOF = 16, 4
+"""A page that changed within fewer host delays may well be edited within one: only what differed at
+so many fetches in a row is noise then."""
 
 UNPROVEN_FACTOR = 2
 """Pages of a host that are fetched twice: its first ones, and as many that show other noise."""
@@ -60,15 +64,30 @@ def _chance(page: PageRecord) -> int:
     return crc32(f"{page.visit_count} {page.page_id}".encode()) % SAMPLE_ONE_IN
 
 
-def proof_of_pair(page: PageRecord, now: float, delay_s: float) -> int:
+def proof_of_pair(page: PageRecord, now: float, delay_s: float, *, least: int = 1) -> int:
     """Return how many differences in a row prove noise if a page is fetched again now.
 
     0: the last visit is no pair with this one.
+
+    Args:
+        least: at least so many, if it is one.
     """
     before = page.last_visit_at
     if before is None or not 0.0 <= now - before <= max(PAIR_S, 4.0 * delay_s):
         return 0
-    return 1 if now - before <= PROMPT_S else 2
+    return max(least, 1 if now - before <= PROMPT_S else 2)
+
+
+def least_proof(page: PageRecord, at: float, delay_s: float) -> int:
+    """Return how many differences in a row prove noise at least if a page is fetched again at once.
+
+    Args:
+        page: the page before the visit that found it changed.
+        at: time of that visit.
+        delay_s: delay of its host.
+    """
+    before = page.last_visit_at
+    return CLOSE_PROOF if before is not None and at - before < CLOSE_DELAYS * delay_s else 1
 
 
 def is_certain(page: PageRecord, now: float) -> bool:

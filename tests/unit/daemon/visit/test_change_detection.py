@@ -10,7 +10,7 @@ from crawld.core.content.volatile import VolatileRules
 from crawld.core.page import Outcome
 from crawld.daemon.visit.change_detection import rules_before
 from crawld.daemon.visit.comparison import ComparisonBasis, compare, learn_unchanged
-from crawld.daemon.visit.pairs import proof_of_pair, wants_pair
+from crawld.daemon.visit.pairs import CLOSE_PROOF, least_proof, proof_of_pair, wants_pair
 from crawld.daemon.visit.spare_time import MAX_SPARE_S, SPARE_SHARE, TokenBucket, is_quick
 from crawld.simweb.article import make_article
 from crawld.store.changes.volatile import Template
@@ -239,6 +239,17 @@ def test_a_pair_is_close_in_time():
     assert proof_of_pair(record, 1000.0 + 61, delay_s=1.0) == 0
     assert proof_of_pair(record, 999.0, delay_s=15.0) == 0
     assert proof_of_pair(make_record(last_visit_at=None), 1000.0, delay_s=15.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("last_visit_at", "proof"), [(None, 1), (1000.0 - 120.0, 1), (1000.0 - 119.0, CLOSE_PROOF)]
+)
+def test_a_pair_proves_less_of_a_page_that_changed_nearly_as_soon(last_visit_at, proof):
+    least = least_proof(make_record(last_visit_at=last_visit_at), 1000.0, delay_s=7.5)
+    assert least == proof
+    again = make_record(last_visit_at=1000.0)
+    assert proof_of_pair(again, 1007.5, delay_s=7.5, least=least) == proof
+    assert proof_of_pair(again, 1061.0, delay_s=7.5, least=least) == 0
 
 
 # --- time for first copies ---
