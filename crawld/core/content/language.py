@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -19,19 +20,23 @@ LEAST_CONFIDENCE: Final = 0.9
 _NO_WORDS: Final = re.compile(r"[\s\d]+")
 
 
+@functools.cache
+def _identifier() -> LanguageIdentifier:
+    """Return the model of languages, which a process reads once: a second and 70 MB."""
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+
 class LanguageDetector:
-    """Detects languages; making one takes a second and 50 MB, so a process makes one at most.
+    """Detects languages.
 
     Raises:
         ModuleNotFoundError: the extra `language` is not installed.
     """
 
     def __init__(self) -> None:
-        from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-        self._identifier: LanguageIdentifier = LanguageIdentifier.from_model_file(
-            MODEL_FILE, norm_probs=True
-        )
+        self._identifier = _identifier()
 
     def language_of(self, text: str) -> str:
         """Return the ISO 639-1 code of the language of a text; empty: it cannot be told."""
