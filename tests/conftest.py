@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections import defaultdict
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -39,6 +40,31 @@ def pytest_configure(config):
     root = config.rootpath
     if not hasattr(config, "workerinput") and not (root / ".hypothesis" / "unicode_data").exists():
         subprocess.run([sys.executable, "-c", UNICODE_TABLES], cwd=root, check=True)
+
+
+WAITING = ("daemon", "e2e", "hostile")
+"""Folders of tests that mostly wait, for delays and for other programs; the others compute."""
+
+
+def pytest_collection_modifyitems(config, items):
+    """Spread the files of each waiting folder over the others, so that waits cost no time.
+
+    Each process of a parallel run begins with its own part of the list. Files stay whole, and those
+    of a folder keep their order.
+    """
+    root = config.rootpath / "tests"
+    files = defaultdict(lambda: defaultdict(list))
+    for item in items:
+        folder = item.path.relative_to(root).parts[0] if root in item.path.parents else ""
+        files[folder if folder in WAITING else ""][item.path].append(item)
+    places = []
+    for folder, tests_of in files.items():
+        tests, before = list(tests_of.values()), 0
+        for each in tests:
+            places.append((before / sum(map(len, tests)), folder, each))
+            before += len(each)
+    places.sort(key=lambda place: place[:2])
+    items[:] = [item for _, _, tests in places for item in tests]
 
 
 def pytest_make_parametrize_id(val, argname):

@@ -32,10 +32,12 @@ async def test_a_watcher_ends_before_the_file_closes(mirror):
 
 async def test_a_response_that_does_not_end_holds_no_shutdown(serve, daemon, monkeypatch):
     monkeypatch.setattr("crawld.daemon.daemon.DRAIN_S", 0.1)
-    site = make_site("a.test", faults={"/": fault.hang_mid_body()})
+    site = make_site("a.test")
+    page = site.graph.path(1)  # not "/", which is the prefix of robots.txt, too
+    site.faults = {page: fault.hang_mid_body()}
     web = await serve(site)
-    running = await daemon(web.url())
-    await until(lambda: "/" in web.targets("a.test"))
+    running = await daemon(web.url(page))
+    await until(lambda: page in web.targets("a.test"))
     with trio.fail_after(10.0):  # less than the time without data that ends a fetch
         running.shutdown()
         await until(lambda: running.phase == "stopping")

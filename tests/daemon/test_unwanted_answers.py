@@ -47,12 +47,21 @@ class Host:
         self.wall.shift_s += seconds
         await self.running.crawl.schedule.wake_all()
 
-    async def visit_each(self, seconds=DAY_S):
-        """Let time pass until each page was visited once more."""
+    async def visit_each(self, seconds=DAY_S, *, forgiven=False):
+        """Let time pass until each page was visited once more.
+
+        Args:
+            forgiven: end each back-off of the host at once.
+        """
         before = len(self.visits())
         await self.pass_time(seconds)
+        state = self.running.crawl.state
+        host = state.hosts["a.test"]
 
         def all_visited():
+            if forgiven and host.backoff.level:
+                host.forgive(trio.current_time())
+                state.schedule.wake(host.slot)
             return len({page for page, *_ in self.visits()[before:]}) == PAGES + 1
 
         await until(all_visited, what="a visit of each page")
@@ -181,8 +190,7 @@ async def test_languages_in_turn_are_versions_and_no_changes(mirrored, profiles,
     host = await mirrored(in_turn(*answers), SITE | {"profiles": PROFILES[:profiles]})
     for _ in range(4):
         # All pages may come to the unwanted answer at once, which is a wall.
-        host.running.crawl.state.hosts["a.test"].forgive(trio.current_time())
-        await host.visit_each()
+        await host.visit_each(forgiven=True)
     assert host.mirror.rows("SELECT max(change_count) FROM page") == [(1,)]
     assert host.mirror.rows("SELECT max(change_count) FROM host") == [(PAGES + 1,)]
     assert host.mirror.rows("SELECT DISTINCT kind FROM event") == [("new",)]

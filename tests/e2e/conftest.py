@@ -1,6 +1,7 @@
 """Fixtures that run real programs, and the check that no process outlives its test."""
 
 import contextlib
+import fcntl
 import os
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import trustme
 
 from tests.peer.crawld_process import with_crawld, with_simweb
 from tests.peer.fork_server import end_fork_server, server_pid
-from tests.peer.mediawiki import make_template, with_mediawiki
+from tests.peer.mediawiki import make_template, template_of, with_mediawiki
 from tests.peer.nginx import with_nginx
 
 HERE = Path(__file__).parent
@@ -76,8 +77,20 @@ def nginx(cleanup, tmp_path):
 
 @pytest.fixture(scope="session")
 def wiki_template(tmp_path_factory):
-    """The template of each test's wiki: 30 articles with 4 revisions each."""
-    return make_template(tmp_path_factory.mktemp("wiki") / "template")
+    """The template of each test's wiki: 30 articles with 4 revisions each.
+
+    The processes of a parallel run share it: to make it takes 5 CPU seconds.
+    """
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    folder = shared / "wiki-template"
+    with (shared / "wiki-template.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            made = make_template(tmp_path_factory.mktemp("wiki") / "template")
+            made.folder.rename(folder)
+    return template_of(folder)
 
 
 @pytest.fixture

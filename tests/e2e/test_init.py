@@ -4,6 +4,7 @@ from urllib.parse import urlsplit
 
 from crawld.config.load import load
 from tests.e2e.daemon_config import query_rows
+from tests.peer.crawld_process import PROMPT
 
 FAST = (
     ('listen = "127.0.0.1:8080"', 'listen = "127.0.0.1:0"'),
@@ -19,7 +20,7 @@ def start(crawld):
         assert old in text
         text = text.replace(old, new)
     path.write_text(text)
-    crawld.start("run", "-c", path)
+    crawld.start("run", "-c", path, program=PROMPT)
 
 
 def visited(crawld):

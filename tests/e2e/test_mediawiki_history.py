@@ -10,6 +10,7 @@ import pytest
 
 from crawld.core.change.model import PageModel
 from tests.e2e.daemon_config import crawl_requests, query_rows, wiki_site, write_config
+from tests.peer.crawld_process import PROMPT
 from tests.peer.nginx import PRECISION_S
 from tests.peer.wiki_dump import EPOCH_AT, Revision, WikiPage
 
@@ -40,7 +41,7 @@ def mirror(crawld, configure):
     """Return a function that starts a daemon on the wiki."""
 
     def start(**settings):
-        crawld.start("run", "-c", configure(**settings))
+        crawld.start("run", "-c", configure(**settings), program=PROMPT)
         return crawld
 
     return start

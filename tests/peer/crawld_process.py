@@ -26,6 +26,8 @@ WAIT_S = 120.0
 """Longest wait of a test; a working program on an idle machine needs a tenth of it."""
 
 _CRAWLD = (sys.executable, "-m", "crawld.cli.main")
+PROMPT = (sys.executable, "-m", "tests.peer.prompt_crawld")
+"""`crawld` with shorter fixed pauses; see there."""
 _CRAWLCTL = (sys.executable, "-m", "crawld.cli.crawlctl")
 
 

@@ -260,6 +260,13 @@ def make_template(
     return install_wiki(folder, seeded, main_page_text(seeded))
 
 
+def template_of(
+    folder: Path, *, pages: int = 30, revisions: int = 4, seed: int = 1
+) -> WikiTemplate:
+    """Return a template that `make_template` made, with these arguments."""
+    return WikiTemplate(folder, tuple(make_histories(pages, revisions, seed)))
+
+
 def install_wiki(folder: Path, pages: Sequence[WikiPage], main_page: str) -> WikiTemplate:
     """Install a wiki with these pages."""
     require_peer("mediawiki", "php", "php-fpm", "nginx")

@@ -295,8 +295,10 @@ class TestPoliteness:
         assert min(gaps) >= 0.05
 
     async def test_on_a_busy_host_the_api_gets_its_share_of_slots(
-        self, wiki_of, backfilling, wikis
+        self, wiki_of, backfilling, monkeypatch
     ):
+        # Pages are registered at once, not after the next poll.
+        monkeypatch.setattr(reader, "FEED_MAX_AGE_S", 0.0)
         pages = {f"P{n}": history(2, start=10 * n) for n in range(60)} | {"Start": history(2)}
         wiki = await wiki_of(pages)
         await backfilling(

@@ -4,6 +4,7 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import trio
@@ -53,6 +54,13 @@ def page_text(text, status=200):
     return Answer(status, text.encode(), content_type=HTML)
 
 
+@lru_cache(1_000)
+def _parameters(query):
+    """Return the parameters of a query; conditions that are polled read all of a test each time."""
+    given = parse_qs(query, keep_blank_values=True)
+    return {key: value[0] for key, value in given.items()}
+
+
 @dataclass
 class ScriptedWiki:
     """Pages by title, each a list of (revision id, time, text), and scripted faults.
@@ -80,13 +88,8 @@ class ScriptedWiki:
 
     def api_requests(self):
         """Return the parameters of each request to the API."""
-        found = []
-        for _, target in self.requests:
-            path, _, query = target.partition("?")
-            if path.endswith("api.php"):
-                given = parse_qs(query, keep_blank_values=True)
-                found.append({key: value[0] for key, value in given.items()})
-        return found
+        parts = [target.partition("?") for _, target in self.requests]
+        return [_parameters(query) for path, _, query in parts if path.endswith("api.php")]
 
     async def serve(self, task_status=trio.TASK_STATUS_IGNORED):
         await listen(self, self._connection, task_status)
@@ -109,8 +112,7 @@ class ScriptedWiki:
         if path == "/robots.txt":
             return Answer(200, self.robots.encode(), content_type="text/plain")
         if path == self.api:
-            given = parse_qs(query, keep_blank_values=True)
-            return self._api({key: value[0] for key, value in given.items()})
+            return self._api(_parameters(query))
         return self._view(unquote(path.removeprefix("/wiki/")).replace("_", " "))
 
     def _view(self, title):
