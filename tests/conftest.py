@@ -119,6 +119,7 @@ def _free_daemons():
         _frozen_daemons += 1
         if _frozen_daemons % FREED_AT_ONCE == 0:
             daemon_memory.collect()
+    daemon_memory.return_if_large()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawld.export import warc_reader
 from crawld.export.warc import record
-from crawld.export.warc_reader import MAX_BLOCK_BYTES, DamagedArchiveError, read_warc
+from crawld.export.warc_reader import DamagedArchiveError, read_warc
 
 
 def written(*blocks):
@@ -43,8 +44,11 @@ def test_only_the_first_record_of_a_gzip_member_has_an_offset():
     assert [each.offset for each in read_warc(io.BytesIO(data))] == [0, None, None, None]
 
 
-def test_a_long_block_is_skipped():
-    data = b"".join(written(b"x" * (MAX_BLOCK_BYTES + 1), b"after"))
+def test_a_long_block_is_skipped(monkeypatch):
+    monkeypatch.setattr(warc_reader, "MAX_BLOCK_BYTES", 400_000)
+    data = b"".join(written(b"x" * 400_000, b"after"))
+    assert blocks(data) == [b"x" * 400_000, b"after"]
+    data = b"".join(written(b"x" * 400_001, b"after"))
     assert blocks(data) == [None, b"after"]
 
 

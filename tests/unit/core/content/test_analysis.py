@@ -4,6 +4,8 @@ import os
 
 import pytest
 
+from crawld.core.content import analysis, html
+from crawld.core.content import blocks as block_list
 from crawld.core.content.analysis import analyse, difference_of, read_blocks
 from crawld.core.content.blocks import MAX_BLOCKS
 from crawld.core.content.fingerprint import SKETCH_BYTES, resemblance
@@ -80,12 +82,17 @@ def test_any_body_has_an_analysis(body, declared):
 
 
 @pytest.mark.parametrize("declared", ["text/html", "text/plain", "application/octet-stream"])
-def test_a_body_beyond_every_limit_is_compared_up_to_its_end(declared):
+def test_a_body_beyond_every_limit_is_compared_up_to_its_end(declared, monkeypatch):
+    # An eighth of the limits: a page beyond the real ones takes 190 MB.
+    most_bytes, most_blocks = MAX_PARSE_BYTES // 8, MAX_BLOCKS // 8
+    monkeypatch.setattr(analysis, "MAX_TEXT_BYTES", most_bytes)
+    monkeypatch.setattr(html, "MAX_PARSE_BYTES", most_bytes)
+    monkeypatch.setattr(block_list, "MAX_BLOCKS", most_blocks)
     line = b"<p>%s</p>\n" % (b"a line of text " * 11)
-    body = line * (MAX_PARSE_BYTES * 6 // 5 // len(line))
-    assert body.count(b"\n") > MAX_BLOCKS
+    body = line * (most_bytes * 6 // 5 // len(line))
+    assert body.count(b"\n") > most_blocks
     blocks = analyse(body, declared).blocks
-    assert len(blocks.texts) <= MAX_BLOCKS + 1
+    assert len(blocks.texts) <= most_blocks + 1
     other = analyse(body[:-9] + b"z</p>\n...", declared, previous=blocks)
     assert other.difference is not None
     assert other.difference > 0
