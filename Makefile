@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 DB     ?= crawld.db
-WORKERS ?= 4
+WORKERS ?= 6
 STAMP   = $(VENV)/.installed
 DEV     = $(VENV)/.installed-dev
 
