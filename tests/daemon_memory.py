@@ -6,7 +6,7 @@ import sys
 
 from crawld.daemon.process import return_heap_memory
 
-_KEPT_BYTES = 380 << 20
+_KEPT_BYTES = 340 << 20
 _STEP_BYTES = 20 << 20
 
 _returned_from = _KEPT_BYTES
