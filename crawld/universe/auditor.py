@@ -120,6 +120,7 @@ class Auditor:
         }
         self._idle_since_s = 0.0
         self._stalled_s = math.inf
+        self._stall_began_s = self._stall_ended_s = -math.inf
         self._is_paused = False
         self._lines = self._requests_before = 0
         self._born_s = 0.0
@@ -343,9 +344,13 @@ class Auditor:
         """Note a line that the daemon has logged: only a faulty disk excuses an error."""
         self._lines += level != "debug"
         at_s = trio.current_time()
-        if event in ("store_stalled", "store_recovered"):
-            stalled = event == "store_stalled" and self._disk_excuses(at_s)
-            self._stalled_s = at_s if stalled else math.inf
+        if event == "store_stalled" and self._disk_excuses(at_s):
+            # What came in a stall that has just ended waits for the commit that is refused now.
+            waited = at_s - self._stall_ended_s <= LOST_S
+            self._stalled_s = self._stall_began_s if waited else at_s
+            self._stall_began_s = at_s
+        elif event == "store_recovered":
+            self._stalled_s, self._stall_ended_s = math.inf, at_s
         if level in ("error", "critical") and not self._disk_excuses(at_s):
             self.found.add("error_logged", at_s, event)
 

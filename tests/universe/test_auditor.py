@@ -221,6 +221,33 @@ def test_a_kill_excuses_the_answers_since_a_faulty_disk_refuses_commits(logged, 
     assert "retry_after" in broken(story)
 
 
+@pytest.mark.parametrize(
+    ("stalled_s", "recovered_s", "again_s", "count"),
+    [
+        (9.0, 20.0, 20.0 + LOST_S - 0.1, 0),  # the answer of 10 s waits for the next commit
+        (9.0, 20.0, 20.0 + LOST_S + 0.1, 1),
+        (10.0 + LOST_S + 0.1, 20.0, 20.1, 1),
+    ],
+)
+def test_a_kill_excuses_the_answers_that_wait_while_a_disk_stalls_twice(
+    stalled_s, recovered_s, again_s, count
+):
+    disk = (DiskPeriod(DiskFault.FAILING, 5.0, 60.0),)
+
+    async def story(case):
+        events = [(stalled_s, "store_stalled"), (recovered_s, "store_recovered")]
+        for at_s, event in sorted([*events, (again_s, "store_stalled"), (10.0, "closed")]):
+            await trio.sleep_until(at_s)
+            if event == "closed":
+                await close(case)
+            else:
+                case.auditor.note_logged("error", event)
+        case.auditor.life_ended(30.0)
+        await case.ask(40.0)
+
+    assert broken(story, disk=disk) == ["retry_after"] * count
+
+
 def test_nothing_is_asked_in_quiet_hours_by_the_clock_of_the_daemon():
     async def story(case):
         await case.ask(TURN_S + 59.0)
