@@ -42,6 +42,9 @@ LONGEST_CRAWL_DELAY_S: Final = 90.0
 TURN_S: Final = 15.0
 """A turn that began before quiet hours may send its request so much later."""
 
+UNDER_WAY_S: Final = 60.0
+"""A request is under way for so long at most."""
+
 TOLERANCE_S: Final = 1e-6
 
 WAL_BYTES: Final = 80 * 1024 * 1024
@@ -109,7 +112,8 @@ class Auditor:
         self._delay_since_s = 0.0
         self._hosts: defaultdict[str, _HostFacts] = defaultdict(_HostFacts)
         self._last_of_address: dict[str, tuple[float, str]] = {}
-        whole = RateAudit("total_rate", self.found, plan.max_requests_per_s, plan.max_bytes_per_s)
+        rates = plan.max_requests_per_s, plan.max_bytes_per_s
+        whole = RateAudit("total_rate", self.found, *rates, self._held_up)
         group = plan.group
         shared = (
             None if group is None else RateAudit("group_rate", self.found, group.max_requests_per_s)
@@ -327,6 +331,16 @@ class Auditor:
             if host.is_reachable(at_s) and at_s - since_s > most_s:
                 what = f"{host.name} had no request since {since_s:.0f}"
                 self.found.add("host_starved", at_s, what)
+
+    def _held_up(self, from_s: float, until_s: float) -> int:
+        """Return of how many hosts a request may have failed between two times."""
+        return sum(
+            any(
+                fault.from_s <= until_s and from_s <= fault.until_s + UNDER_WAY_S
+                for fault in self._faults_met(host)
+            )
+            for host in self._plan.hosts
+        )
 
     def _faults_met(self, host: HostPlan) -> list[FaultPeriod]:
         """Return its own faults, and those of connections to its addresses: others share them."""

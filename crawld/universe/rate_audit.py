@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from crawld.universe.findings import Findings
@@ -15,6 +16,11 @@ WAY_S: Final = 5.0
 """A request is on its way, and an answer is counted, within this time."""
 
 TOLERANCE_S: Final = 1e-6
+
+
+def no_host(_from_s: float, _until_s: float) -> int:
+    """Return that nothing is wrong with any host."""
+    return 0
 
 
 class _Asked(NamedTuple):
@@ -31,6 +37,8 @@ class RateAudit:
         name: of the promise, in the results.
         requests_per_s: None: no limit.
         bytes_per_s: received ones; None: no limit.
+        held_up: of how many hosts a request may have ended without its answer between two times.
+            The time that was kept free for the answer is used then, later than it was.
     """
 
     def __init__(
@@ -39,11 +47,14 @@ class RateAudit:
         found: Findings,
         requests_per_s: float | None,
         bytes_per_s: float | None = None,
+        held_up: Callable[[float, float], int] = no_host,
     ) -> None:
         self._name = name
         self._found = found
         self._requests_per_s = requests_per_s
         self._bytes_per_s = bytes_per_s
+        self._held_up = held_up
+        self._answers: deque[int] = deque(maxlen=RATE_SLOTS[-1])
         self._recent: deque[_Asked] = deque(maxlen=RATE_SLOTS[-1] + RATE_SLACK + 2)
         self._unsettled: deque[tuple[float, int]] = deque()
         self._settled_bytes = self._sent_bytes = 0
@@ -60,6 +71,7 @@ class RateAudit:
     def answered(self, at_s: float, wire_bytes: int) -> None:
         """Note a whole answer that was sent at a time."""
         self._sent_bytes += wire_bytes
+        self._answers.append(wire_bytes)
         self._unsettled.append((at_s, wire_bytes))
 
     def asked(self, at_s: float, where: str) -> None:
@@ -85,5 +97,8 @@ class RateAudit:
             return
         first = recent[-1 - slots]
         count, span_s = self._settled_bytes - first.sent_bytes, at_s - first.at_s
-        if count > rate * (span_s + WAY_S):
+        if count <= rate * (span_s + WAY_S):
+            return
+        kept_bytes = max(self._answers) * self._held_up(first.at_s, at_s)
+        if count > rate * (span_s + WAY_S) + kept_bytes:
             self._found.add(self._name, at_s, f"{where}: {count} bytes in {span_s:.3f} s")

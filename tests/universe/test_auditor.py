@@ -399,6 +399,27 @@ def test_all_hosts_share_the_bytes_per_second(wire_bytes, found):
     assert set(broken(story, max_bytes_per_s=200)) == found
 
 
+@pytest.mark.parametrize(
+    ("from_s", "wire_bytes", "found"),
+    [
+        (0.0, 4_000, set()),
+        (0.0, 8_000, {"total_rate"}),
+        (290.0 - 60.0, 4_000, {"total_rate"}),
+        (1_000.0, 4_000, {"total_rate"}),
+    ],
+)
+def test_the_bytes_of_a_request_that_failed_may_come_later(from_s, wire_bytes, found):
+    async def story(case):
+        for number in range(1, 30):
+            size = wire_bytes if number in (10, 11) else 0
+            await case.ask(number * 10.0, wire_bytes=size)
+
+    names = (NameEdition(0.0, "192.0.2.10"),)
+    fault = FaultPeriod(FaultKind.SILENT, from_s, from_s + 50.0, 1.0, 0)
+    silent = replace(B, names=names, faults=(fault,))
+    assert set(broken(story, hosts=(A, silent), max_bytes_per_s=100)) == found
+
+
 def test_a_new_process_need_not_know_of_the_bytes_before():
     async def story(case):
         for number in range(1, 5):
