@@ -28,9 +28,9 @@ endif
 test: $(DEV) peers
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-# unit and property tests
+# unit and property tests, which compute and do not wait: a process for each core
 check: $(DEV)
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal tests/unit tests/property $(ARGS)
+	$(BIN)/pytest -n auto --dist worksteal tests/unit tests/property $(ARGS)
 
 lint: $(DEV)
 	$(BIN)/ruff check .

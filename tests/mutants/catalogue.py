@@ -11,9 +11,9 @@ from tests.mutants.replica_catalogue import REPLICA_MUTANTS
 _GREEDY = "crawld/core/revisit/policies_greedy.py"
 _GREEDY_TESTS = ("tests/unit/core/revisit/test_policies_greedy.py",)
 _CONTENDERS = "crawld/lab/contenders.py"
-_SIMULATE_TESTS = ("tests/unit/lab/test_simulate.py",)
+_SIMULATE_TESTS = ("tests/lab/test_simulate.py",)
 _FREQUENCY_TESTS = ("tests/unit/core/revisit/test_policies_frequency.py",)
-_WEBBASE_TESTS = ("tests/unit/lab/test_webbase.py",)
+_WEBBASE_TESTS = ("tests/lab/test_webbase.py",)
 _FRESHNESS_TESTS = ("tests/unit/core/revisit/test_freshness.py",)
 _HAWKES = "crawld/core/change/hawkes.py"
 _HAWKES_TESTS = ("tests/unit/core/change/test_hawkes.py",)
@@ -287,7 +287,7 @@ MUTANTS = (
         "crawld/lab/replicas.py",
         "    reciprocal = 1.0 / (1 + over + rng.integers(0, ties + 1))\n",
         "    reciprocal = 1.0 / (1 + over + 0 * ties)\n",
-        ("tests/unit/lab/test_replicas.py",),
+        ("tests/lab/test_replicas.py",),
     ),
     Mutant(
         "the daemon allocates by rates, not by intervals",
@@ -308,21 +308,21 @@ MUTANTS = (
         "crawld/core/change/site_model.py",
         "np.concatenate(pages), np.array(until)\n",
         "np.concatenate(pages), max(until)\n",
-        ("tests/unit/core/change/test_site_model.py", "tests/unit/lab/test_refitting.py"),
+        ("tests/unit/core/change/test_site_model.py", "tests/lab/test_refitting.py"),
     ),
     Mutant(
         "the repeated fit of the laboratory knows the scored period",
         "crawld/lab/refitting.py",
         "            self._known.append(times[times < scenario.start].tolist())\n",
         "            self._known.append(times.tolist())\n",
-        ("tests/unit/lab/test_refitting.py",),
+        ("tests/lab/test_refitting.py",),
     ),
     Mutant(
         "the laboratory allocates by rates, not by intervals",
         "crawld/lab/allocating.py",
         "            follows=True,\n",
         "            follows=False,\n",
-        ("tests/unit/lab/test_allocating.py",),
+        ("tests/lab/test_allocating.py",),
     ),
     Mutant(
         "a page that changes too often is given up",
@@ -350,21 +350,21 @@ MUTANTS = (
         "crawld/lab/crawl_modes.py",
         "np.asarray(begins + mode.active_s) if mode.shadow else visited",
         "visited",
-        ("tests/unit/lab/test_theory.py",),
+        ("tests/lab/test_theory.py",),
     ),
     Mutant(
         "the upper bound of replicas knows the pairs it is scored on",
         "crawld/lab/replica_folds.py",
         "vectors.count_among(others & trial.truth)",
         "vectors.count_among(trial.truth)",
-        ("tests/unit/lab/test_replica_folds.py",),
+        ("tests/lab/test_replica_folds.py",),
     ),
     Mutant(
         "forecasts take the changes of a page for a Poisson process",
         "crawld/core/revisit/forecast.py",
         "    result = _curves_of_model(rate, model)\n",
         "    result = _curves_of_model(rate, type(model)(0.0, (0.0, 0.0, 0.0, 0.0)))\n",
-        ("tests/unit/lab/test_forecasting.py",),
+        ("tests/lab/test_forecasting.py",),
     ),
     Mutant(
         "changes have no changes of their own",
@@ -385,7 +385,7 @@ MUTANTS = (
         "crawld/lab/forecasting.py",
         "times[times < scenario.start], scenario.start",
         "times[times < scenario.end], scenario.end",
-        ("tests/unit/lab/test_forecasting.py",),
+        ("tests/lab/test_forecasting.py",),
     ),
     Mutant(
         "changes of a long span count as if all were made at its end",

@@ -8,7 +8,7 @@ from crawld.core.change.model import PageModel
 from crawld.core.change.pattern import ChangePattern, change_pattern, pattern_of
 from crawld.core.change.renewal import bin_counts
 from crawld.lab.histories import read_histories
-from tests.unit.lab.test_histories import DATA
+from tests.lab.test_histories import DATA
 
 DAY_S = 86_400.0
 RATES = [0.05, 0.3, 1.0, 4.0]

@@ -20,7 +20,7 @@ from crawld.lab.replica_folds import (
     signed_rank_test,
 )
 from crawld.lab.replicas import compared_scores, url_reduction
-from tests.unit.lab.test_replicas import SMALL, small_trial
+from tests.lab.test_replicas import SMALL, small_trial
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from crawld.lab.forecasting import compare, held_out, known_at_start
 from crawld.lab.hint_options import HintOptions
 from crawld.lab.histories import read_histories
 
-HISTORIES = Path(__file__).parents[2] / "data" / "histories"
+HISTORIES = Path(__file__).parents[1] / "data" / "histories"
 
 
 @cache

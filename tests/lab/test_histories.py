@@ -9,7 +9,7 @@ import pytest
 from crawld.errors import OperatorError
 from crawld.lab.histories import from_times, read_histories
 
-DATA = Path(__file__).parents[2] / "data" / "histories"
+DATA = Path(__file__).parents[1] / "data" / "histories"
 ROWS = "".join(f"a,{second * second}\n" for second in range(5000))
 TRUNCATED = gzip.compress(f"page_id,changed_at\n{ROWS}".encode())[:5000]
 

@@ -9,7 +9,7 @@ from crawld.lab.estimate import EstimateRow, compare, run_estimate
 from crawld.lab.histories import read_histories
 
 DAY_S = 86_400.0
-DATA = Path(__file__).parents[2] / "data" / "histories"
+DATA = Path(__file__).parents[1] / "data" / "histories"
 START_2006, START_2024 = 1_136_073_600.0, 1_704_067_200.0
 
 
