@@ -228,8 +228,7 @@ class Database:
     ) -> T:
         """Do the same as `read` on a reader that only such reads use, each of a few milliseconds.
 
-        They wait for no longer read: an answer that operators wait for comes also beside exports
-        and the comparison of large copies.
+        They wait for no longer read: operators have their answer also beside an export.
         """
         return await self._read_on(await self._own_reader("brief"), fn, args, kwargs)
 
@@ -374,15 +373,17 @@ class Database:
 
     async def _connect(self, *, read_only: bool) -> WorkerConnection:
         filename, flags = open_arguments(self.path, read_only=read_only)
-        try:
-            connection = await self.workers.connect(filename, flags)
-        except apsw.Error as error:
-            raise store_error(error, self.path) from error
-        try:
-            await connection.run(configure, self.path, read_only=read_only)
-        except apsw.Error as error:
-            await connection.aclose()
-            raise store_error(error, self.path) from error
+        # A caller that is cancelled halfway would leave the thread of a connection behind.
+        with trio.CancelScope(shield=True):
+            try:
+                connection = await self.workers.connect(filename, flags)
+            except apsw.Error as error:
+                raise store_error(error, self.path) from error
+            try:
+                await connection.run(configure, self.path, read_only=read_only)
+            except apsw.Error as error:
+                await connection.aclose()
+                raise store_error(error, self.path) from error
         return connection
 
     async def _close_connections(self) -> None:

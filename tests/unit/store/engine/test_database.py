@@ -12,6 +12,7 @@ from crawld.store.engine.background import background_reads
 from crawld.store.engine.connection import open_connection
 from crawld.store.engine.database import CHECKPOINT_BYTES, READERS, Database
 from crawld.store.engine.group_commit import SLICE_S, WAITING_CALLS
+from crawld.workers import THREADS
 
 
 @pytest.fixture
@@ -367,6 +368,36 @@ async def test_a_brief_read_waits_for_no_other_read(database):
                 assert [await database.read_briefly(count) for _ in range(3)] == [0, 0, 0]
             finally:
                 release.set()
+
+
+class CancelledOpening:
+    """The workers of production; a scope is cancelled while a connection opens."""
+
+    run = staticmethod(THREADS.run)
+
+    def __init__(self, *, opened):
+        self.scope = None
+        self.opened = opened
+
+    async def connect(self, filename, flags):
+        connection = await THREADS.connect(filename, flags) if self.opened else None
+        if self.scope is not None:
+            self.scope.cancel()
+        return connection or await THREADS.connect(filename, flags)
+
+
+@pytest.mark.parametrize("opened", [False, True], ids=["before-it-is-open", "when-it-is-open"])
+async def test_a_read_cancelled_while_its_connection_opens_leaves_no_thread(path, opened):
+    def threads():
+        return {each for each in threading.enumerate() if not each.name.startswith("Trio thread")}
+
+    before = threads()
+    workers = CancelledOpening(opened=opened)
+    async with await Database.open(path, workers=workers) as database:
+        with trio.CancelScope() as workers.scope:
+            await database.read_briefly(count)
+            raise AssertionError("the read was not cancelled")
+    assert threads() == before
 
 
 async def test_a_closed_database_has_no_brief_reads(path):
