@@ -314,3 +314,46 @@ def test_a_page_whose_rest_is_over_is_selected_though_it_is_the_only_one(seed):
         now += rng.choice((0.5, 15.0, 300.0))
         policy.add(page, now - DAY - rng.uniform(0.0, 15.0))
         assert policy.select(now) == page
+
+
+EVENTS = (
+    *("add", "select", "select", "rest", "rest", "wake", "wake"),
+    *("hint", "release", "remove"),
+)
+
+
+@pytest.mark.parametrize("most", [1, 5, 30, 700])
+def test_a_page_is_selected_while_one_waits_whatever_happened_to_it(most):
+    rng, policy, now = random.Random(2), IndexPolicy(), NOW
+    waiting, visited, in_flight, added = set(), [], [], 0
+    for _ in range(1_500):
+        now += rng.choice((0.0, 1e-6, 0.5, 15.0, 300.0))
+        match rng.choice(EVENTS):
+            case "add" if added < most:
+                policy.add(added, now - rng.choice((10.0, DAY)) * rng.random())
+                waiting.add(added)
+                added += 1
+            case "select":
+                page = policy.select(now)
+                assert page in waiting if waiting else page is None
+                if page is not None:
+                    waiting.discard(page)
+                    in_flight.append(page)
+            case "rest" if in_flight:
+                visited.append((now, in_flight.pop(rng.randrange(len(in_flight)))))
+            case "wake" if visited:
+                at, page = visited.pop(0)
+                policy.record_visit(page, at, VisitObservation(changed=rng.random() < 0.5))
+                waiting.add(page)
+            case "hint" if added:
+                trust, indirect = rng.choice((0.2, 1.0)), rng.random() < 0.3
+                at = now - 30.0 * rng.random()
+                policy.record_hint(rng.randrange(added), at, trust=trust, indirect=indirect)
+            case "release" if in_flight:
+                page = in_flight.pop()
+                policy.release(page)
+                waiting.add(page)
+            case "remove" if len(waiting) > 1 and rng.random() < 0.1:
+                page = max(waiting)
+                policy.remove(page)
+                waiting.discard(page)
