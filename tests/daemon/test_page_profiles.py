@@ -3,6 +3,7 @@
 import pytest
 import trio
 
+from crawld.core.units import DAY_S, HOUR_S
 from crawld.daemon.run import run_daemon
 from crawld.simweb.answer_forms import (
     GERMAN,
@@ -31,7 +32,6 @@ PROFILES = [
 ]
 TRIALS = len(PROFILES) - 1
 SITE = {"profiles": PROFILES, "wanted": {"content_types": ["text/html"], "language": "de"}}
-DAY_S = 86_400.0
 
 
 def copies(mirror):
@@ -51,12 +51,12 @@ def visits_of(mirror):
 
 
 @pytest.fixture
-def a_site(serve):
+def a_site(serve, wall):
     """Return a function that serves a host by a rule; it returns its site and web."""
 
     async def start(rule, **more):
         site = FormSite({"a.test": rule}, PAGES, **more)
-        return site, await serve(site)
+        return site, await serve(site, clock=wall)
 
     return start
 
@@ -91,14 +91,14 @@ async def test_a_host_that_never_shows_the_wanted_form_costs_little_and_is_store
 def visit_again(daemon, mirror, wall):
     """Return a function that mirrors a host, changes its rule, and visits all pages again."""
 
-    async def again(site, web, rule, *, days=1, **keys):
+    async def again(site, web, rule, *, days=1, day_s=DAY_S, **keys):
         running = await daemon(web.url(), site=SITE | keys)
         await until(lambda: len(visits_of(mirror)) >= PAGES + 1, what="all first copies")
         await running.crawl.recorder.drain()
         before, requests = len(visits_of(mirror)), len(site.asked)
         site.rules["a.test"] = rule
         for day in range(1, days + 1):
-            wall.shift_s += DAY_S
+            wall.shift_s += day_s
             await running.crawl.schedule.wake_all()
             # Pages of unwanted answers wait longer than a day.
             enough = before + (PAGES + 1 if days == 1 else 2 * day)
@@ -251,11 +251,12 @@ def extra_requests(site, visits):
 
 @pytest.mark.parametrize("rule", [by_hour, by_count], ids=["by time of day", "by count"])
 async def test_answers_that_no_profile_explains_cost_few_requests(
-    a_site, mirror, visit_again, rule
+    a_site, mirror, visit_again, wall, rule
 ):
+    # Each day in the middle of the next hour: those of odd numbers are German.
+    wall.shift_s = 1.5 * HOUR_S - wall() % (2 * HOUR_S)
     site, web = await a_site(rule)
-    days = 5
-    running, *_ = await visit_again(site, web, rule, days=days)
+    running, *_ = await visit_again(site, web, rule, days=5, day_s=DAY_S + HOUR_S)
     await running.drain()
     visits = visits_of(mirror)
     # The last request may have been a trial whose page waits to be asked for again.

@@ -1,5 +1,6 @@
 """The full-text index follows the crawl."""
 
+import math
 from contextlib import closing
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from crawld.core.content.analysis import analyse
 from crawld.daemon.jobs import search_index as search_job
 from crawld.daemon.jobs.search_index import SearchIndexJob
+from crawld.daemon.visit import spare_time
 from crawld.daemon.visit.kept_texts import KeptTexts
 from crawld.store.engine.connection import open_connection
 from crawld.store.versions import search_index, version
@@ -31,8 +33,12 @@ async def test_new_copies_can_be_found_after_a_run(serve, daemon, mirror, wall):
 
 
 @pytest.fixture
-def crawled(serve, daemon, wall):
-    """Return a function that crawls 20 pages, and empties the index so that all copies wait."""
+def crawled(serve, daemon, wall, monkeypatch):
+    """Return a function that crawls 20 pages, and empties the index so that all copies wait.
+
+    Each copy is analysed at its visit, however slow the machine is.
+    """
+    monkeypatch.setattr(spare_time, "MAX_SPARE_S", math.inf)
 
     async def crawl():
         web = await serve(make_site(), clock=wall)
