@@ -66,6 +66,7 @@ class SearchIndexJob(BackgroundWork):
             if not await self._index_slice(SLICE_COPIES):
                 break
             await pace.rest()
+        self._state.kept_texts.end_run()
         self._looked_at = looked_at
         return f"{self._indexed - before} pages indexed"
 

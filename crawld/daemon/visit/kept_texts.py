@@ -28,7 +28,8 @@ class KeptTexts:
     def __init__(self, full_bytes: int = FULL_BYTES, most_bytes: int = MOST_BYTES) -> None:
         self._full_bytes = full_bytes
         self._most_bytes = most_bytes
-        self._texts: OrderedDict[bytes, str] = OrderedDict()
+        self._texts: OrderedDict[bytes, tuple[int, str]] = OrderedDict()
+        self._run = 0
         self._bytes = 0
         self._room = trio.Event()
 
@@ -40,19 +41,29 @@ class KeptTexts:
     def keep(self, digest: bytes, text: str) -> None:
         """Keep the searchable text of a copy."""
         self.take(digest)
-        self._texts[digest] = text
+        self._texts[digest] = (self._run, text)
         self._bytes += text.__sizeof__()
         while self._bytes > self._most_bytes:
             self.take(next(iter(self._texts)))
 
     def take(self, digest: bytes) -> str | None:
         """Return the text of a copy and forget it; None if it is not kept."""
-        text = self._texts.pop(digest, None)
+        _, text = self._texts.pop(digest, (0, None))
         if text is not None:
             self._bytes -= text.__sizeof__()
             if not self.is_full:
                 self._room.set()
         return text
+
+    def end_run(self) -> None:
+        """Forget the texts that were there at the end of the run before, too.
+
+        All copies that waited are indexed. What two runs have not taken is of copies that others
+        replaced first, or that were never stored, and nobody takes it any more.
+        """
+        while self._texts and next(iter(self._texts.values()))[0] < self._run:
+            self.take(next(iter(self._texts)))
+        self._run += 1
 
     async def wait_for_room(self) -> None:
         """Return when there is room, or after `ROOM_S`."""

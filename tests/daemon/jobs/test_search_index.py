@@ -77,6 +77,15 @@ async def test_a_kept_text_is_indexed_without_reading_its_copy(crawled):
     assert running.crawl.state.kept_texts.take(found.copies[7].digest) is None
 
 
+async def test_a_text_whose_copy_was_replaced_is_forgotten(crawled):
+    running, _ = await crawled()
+    texts, job = running.crawl.state.kept_texts, SearchIndexJob(running.context)
+    texts.keep(b"replaced", "quokka")
+    for _ in range(2):
+        await job.run()
+    assert texts.take(b"replaced") is None
+
+
 async def test_a_one_off_mirror_analyses_and_indexes_its_copies_as_it_visits_them(
     serve, mirror, wall, monkeypatch
 ):

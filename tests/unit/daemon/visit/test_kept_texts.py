@@ -24,6 +24,24 @@ def test_the_oldest_make_room_and_one_too_large_is_not_kept():
     assert texts.take(b"e") is None
 
 
+def test_what_two_runs_have_not_taken_is_forgotten():
+    texts = KeptTexts(full_bytes="x".__sizeof__())
+    texts.keep(b"a", "x")
+    texts.keep(b"b", "x")
+    texts.end_run()
+    texts.keep(b"c", "x")
+    texts.keep(b"b", "y")
+    assert texts.is_full
+    texts.end_run()
+    assert texts.is_full
+    texts.end_run()
+    assert not texts.is_full
+    assert texts.take(b"b") is None
+    texts.keep(b"d", "x")
+    texts.end_run()
+    assert texts.take(b"d") == "x"
+
+
 async def test_a_full_store_of_texts_makes_visits_wait_until_one_is_taken(autojump_clock):
     texts = KeptTexts("x".__sizeof__())
     await texts.wait_for_room()
