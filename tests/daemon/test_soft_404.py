@@ -1,10 +1,12 @@
 """Pages that are gone although the server returns 200, and hosts that lose many pages at once."""
 
+import pytest
 import trio
 
 from crawld.core.page import GONE_GRACE_S
 from crawld.simweb.fault import soft_404
 from crawld.simweb.message import build_error_response, build_response
+from crawld.store.changes import hint, hint_source, wiki_probe
 from tests.daemon.control_client import get
 from tests.daemon.harness import make_site, until
 
@@ -132,6 +134,46 @@ async def test_a_gone_page_of_a_host_that_errs_softly_now_and_then_keeps_its_cop
     await until(lambda: mirror.pages()[path][1] == "soft_gone")
     assert len(probes_of(web)) == 2
     assert count_copies(mirror, path) == 1
+
+
+async def report_by_wiki(running, mirror, path, revision_id):
+    """Let a wiki report a change of a page; without a revision it has no such page."""
+    now, state = running.clock.now(), running.crawl.state
+    [(page_id, host_id, site_id, origin_id)] = mirror.rows(
+        "SELECT page_id, host_id, site_id, origin_id FROM page WHERE url LIKE ?", f"%{path}"
+    )
+
+    def write(connection):
+        connection.execute(
+            "INSERT INTO wiki (wiki_id, origin_id, looked_at) VALUES (1, ?, ?)", (origin_id, now)
+        )
+        connection.execute("INSERT INTO wiki_site (wiki_id, site_id) VALUES (1, ?)", (site_id,))
+        source = hint_source.ensure_of_wiki(connection, 1, host_id, "probe", "/api.php", now)
+        change = hint.PageHint(page_id, now, now)
+        hint.accept(connection, source.hint_source_id, hint.PollResult(at=now, of_pages=[change]))
+        wiki_probe.put(connection, [wiki_probe.ProbeResult(page_id, revision_id, now, now)])
+        return source.hint_source_id
+
+    number = await running.database.write(write)
+    state.hint_sources[site_id, host_id] = (number,)
+
+
+@pytest.mark.parametrize(
+    ("revision_id", "probes", "outcome"), [(None, 2, "soft_gone"), (7, 1, "changed")]
+)
+async def test_a_wiki_vouches_for_the_text_of_a_page_unless_it_has_none(
+    serve, daemon, mirror, wall, revision_id, probes, outcome
+):
+    running, web, simulated, faults = await mirror_site(serve, daemon, mirror, 6)
+    path = path_of(simulated, 3)
+    faults[path] = now_and_then(False, True, True, True)
+    faults[probes_beside(path)] = now_and_then(False, True)
+    await visit_all(running, mirror, wall)
+    await until(lambda: mirror.pages()[path][1] == "gone")
+    await report_by_wiki(running, mirror, path, revision_id)
+    await visit_all(running, mirror, wall)
+    await until(lambda: mirror.pages()[path][1] == outcome)
+    assert len(probes_of(web)) == probes
 
 
 async def test_a_gone_page_that_comes_back_with_another_text_is_changed(

@@ -44,6 +44,7 @@ from crawld.store.engine.database import Database
 from crawld.store.frontier import host as host_rows
 from crawld.store.frontier import redirect
 from crawld.store.frontier import soft_404 as probe_rows
+from crawld.store.frontier.page import PageRecord
 
 log = structlog.get_logger(__name__)
 
@@ -91,7 +92,7 @@ class Soft404Check:
         return self._check_host(visit, site)
 
     async def _compare_with_probe(self, visit: Visit) -> Visit | None:
-        probe, doubtful = self._probe_before(visit.page.origin_id), _is_doubtful(visit)
+        probe, doubtful = self._probe_before(visit.page.origin_id), self._is_doubtful(visit)
         suspect = doubtful or _is_suspect(visit)
         if probe is None or (suspect and visit.at - probe.at > PROBE_MAX_AGE_S):
             return self._ask(visit) if suspect else visit
@@ -101,6 +102,23 @@ class Soft404Check:
             )
             return replace(visit, judgement=judgement, needs=None, digest=None, body=None)
         return self._ask(visit) if doubtful and self._wants_more(visit) else visit
+
+    def _is_doubtful(self, visit: Visit) -> bool:
+        page = visit.page
+        if not visit.readable or visit.judgement.outcome is Outcome.MOVED:
+            return False
+        doubtful = is_doubtful_page(
+            was_gone=page.last_outcome in GONE,
+            retitled=page.title is not None and _title(visit) != page.title,
+            difference=_difference(visit),
+        )
+        # A wiki vouches for the text that it reports, unless it reports that the page is gone.
+        return doubtful and (not visit.mode.certain or self._is_deleted(page))
+
+    def _is_deleted(self, page: PageRecord) -> bool:
+        """Whether the wiki of a page says that it is gone since its last copy."""
+        since = page.last_change_at or 0.0
+        return self._database.look_up(redirect.is_deleted_from_wiki, page.page_id, since)
 
     def _wants_more(self, visit: Visit) -> bool:
         """Whether too few probes were made lately to believe a doubtful page."""
@@ -143,8 +161,7 @@ class Soft404Check:
         page = visit.page
         if visit.judgement.outcome not in GONE or page.state is PageState.GONE:
             return visit
-        since = page.last_change_at or 0.0
-        if self._database.look_up(redirect.is_deleted_from_wiki, page.page_id, since):
+        if self._is_deleted(page):
             return replace(visit, deleted=True)
         if visit.state is not PageState.GONE:
             return visit
@@ -244,17 +261,6 @@ def _is_suspect(visit: Visit) -> bool:
         held = page.version_id is not None
         return is_suspect_redirect(page.url, visit.judgement.detail, has_copy=held)
     return is_suspect_page(_title(visit), _difference(visit))
-
-
-def _is_doubtful(visit: Visit) -> bool:
-    page = visit.page
-    if not visit.readable or visit.judgement.outcome is Outcome.MOVED or visit.mode.certain:
-        return False
-    return is_doubtful_page(
-        was_gone=page.last_outcome in GONE,
-        retitled=page.title is not None and _title(visit) != page.title,
-        difference=_difference(visit),
-    )
 
 
 def _title(visit: Visit) -> str | None:

@@ -87,7 +87,7 @@ LOG_SLACK_S: Final = 2.0
 
 
 def is_deleted_from_wiki(connection: apsw.Connection, page_id: int, since: float) -> bool:
-    """Return whether the wiki of a page that answers "not found" says that the page is gone.
+    """Return whether the wiki of a page says that the page is gone.
 
     Its log says so by a deletion, or a move without a redirect, that no restoration follows; a
     probe by a title without a page.
