@@ -15,7 +15,7 @@ from tests.universe.plans import plain_host
 ABSENT = ValidatorBehavior.ABSENT
 
 
-@pytest.mark.parametrize(("delay_s", "fetches"), [(5.0, 2), (15.0, 3), (60.0, 3)])
+@pytest.mark.parametrize(("delay_s", "fetches"), [(3.0, 2), (5.0, 3), (15.0, 3), (60.0, 3)])
 def test_a_page_is_fetched_again_until_a_difference_proves_noise(tmp_path, delay_s, fetches):
     host = plain_host(3, changes_per_day=0.01, noise=True)
     plan = UniversePlan(1, 0.02, delay_s, (host,), ())

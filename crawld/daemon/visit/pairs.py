@@ -22,7 +22,7 @@ PAIR_S = 60.0
 PROMPT_S = 30.0
 """Hardly anybody edits between two fetches at most this apart: one difference proves noise."""
 
-CERTAIN_S = 10.0
+CERTAIN_S = 4.0
 """Where they are further apart, a third fetch tells whether an edit lies between them."""
 
 CLOSE_DELAYS, CLOSE_PROOF = 16, 4
