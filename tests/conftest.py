@@ -59,10 +59,10 @@ def pytest_collection_modifyitems(config, items):
         files[folder if folder in WAITING else ""][item.path].append(item)
     places = []
     for folder, tests_of in files.items():
-        tests, before = list(tests_of.values()), 0
-        for each in tests:
-            places.append((before / sum(map(len, tests)), folder, each))
-            before += len(each)
+        count, before = sum(map(len, tests_of.values())), 0
+        for tests in tests_of.values():
+            places.append((before / count, folder, tests))
+            before += len(tests)
     places.sort(key=lambda place: place[:2])
     items[:] = [item for _, _, tests in places for item in tests]
 

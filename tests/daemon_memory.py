@@ -1,15 +1,15 @@
 """The memory of daemons that ran in this process, and of large tests."""
 
 import gc
-import resource
+import os
 import sys
 
 from crawld.daemon.process import return_heap_memory
+from crawld.process_status import memory_mb
 
-_KEPT_BYTES = 340 << 20
-_STEP_BYTES = 20 << 20
+_KEPT_MB, _STEP_MB = 340.0, 20.0
 
-_returned_from = _KEPT_BYTES
+_returned_from_mb = _KEPT_MB
 
 
 def forget_routes() -> None:
@@ -27,15 +27,14 @@ def collect() -> None:
     gc.freeze()
 
 
-def _resident_bytes() -> int:
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()
+def _resident_mb() -> float:
+    return memory_mb(os.getpid(), "VmRSS")
 
 
 def return_if_large() -> None:
     """Return free memory to the system once the process has become larger: daemons keep theirs."""
-    global _returned_from
-    if _resident_bytes() > _returned_from:
+    global _returned_from_mb
+    if _resident_mb() > _returned_from_mb:
         collect()
         return_heap_memory()
-        _returned_from = max(_KEPT_BYTES, _resident_bytes() + _STEP_BYTES)
+        _returned_from_mb = max(_KEPT_MB, _resident_mb() + _STEP_MB)

@@ -232,7 +232,7 @@ class ContentConfig(ConfigTable):
         6,
         "Pages of each host that are fetched twice, one host delay apart, to learn what differs "
         "on every fetch, and as many again with noise that the first do not show; if that is "
-        "more than 10 s later, those that differ a third time.",
+        "more than 4 s later, those that differ a third time.",
         unit="pages",
         restart=True,
     )

@@ -252,19 +252,19 @@ class WikiTemplate:
     pages: tuple[WikiPage, ...]
 
 
-def make_template(
-    folder: Path, *, pages: int = 30, revisions: int = 4, seed: int = 1
-) -> WikiTemplate:
-    """Install a wiki and seed it with `pages` articles of `revisions` revisions each."""
-    seeded = make_histories(pages, revisions, seed)
+def make_template(folder: Path) -> WikiTemplate:
+    """Install a wiki and seed it with 30 articles of 4 revisions each."""
+    seeded = _seeded_pages()
     return install_wiki(folder, seeded, main_page_text(seeded))
 
 
-def template_of(
-    folder: Path, *, pages: int = 30, revisions: int = 4, seed: int = 1
-) -> WikiTemplate:
-    """Return a template that `make_template` made, with these arguments."""
-    return WikiTemplate(folder, tuple(make_histories(pages, revisions, seed)))
+def template_of(folder: Path) -> WikiTemplate:
+    """Return a template that `make_template` made."""
+    return WikiTemplate(folder, tuple(_seeded_pages()))
+
+
+def _seeded_pages() -> list[WikiPage]:
+    return make_histories(pages=30, revisions=4, seed=1)
 
 
 def install_wiki(folder: Path, pages: Sequence[WikiPage], main_page: str) -> WikiTemplate:

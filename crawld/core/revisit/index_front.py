@@ -139,7 +139,7 @@ class IndexFront:
         return 2.0 * _SAME * value / max(float(slopes[slopes.argmax()]), 1e-300)
 
     def _redraw(self, at: float, until: float) -> bool:
-        """Draw lines that end before then again, to reach until then; return whether there are."""
+        """Draw again the lines that end before then, to reach it; return whether there are any."""
         ended: list[int] = []
         while self._ends and self._ends[0][0] <= until:
             ended.append(heappop(self._ends)[1])
