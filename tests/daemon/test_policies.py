@@ -204,6 +204,7 @@ class TestAllocate:
 
     async def test_pages_get_the_frequencies_of_the_laboratory(self, merge_daemon):
         (queue,) = merge_daemon.state.hosts["a.test"].pages.values()
+        queue.due_at(merge_daemon.clock.now())  # the pages that rest enter the policy
         models = bursty_models(120)
         await store_models(merge_daemon, models)
         assert (await AllocateJob(merge_daemon.context).run()).startswith("120 pages, 1 hosts")
@@ -211,10 +212,7 @@ class TestAllocate:
         simulated = MergePolicy()
         simulated.load(np.arange(120))
         RepeatedAllocation(simulated, models, slot_s).run_until(0.0)
-        compared = [page for page in range(120) if queue.policy.frequency(page + 1)]
-        # A page that the look-ahead has taken is not in the policy.
-        assert len(compared) >= 115
-        for page in compared:
+        for page in range(120):
             expected = simulated.frequency(page)
             assert queue.policy.frequency(page + 1) == pytest.approx(expected, rel=1e-3)
 
