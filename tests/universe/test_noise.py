@@ -7,12 +7,33 @@ from itertools import groupby
 import apsw
 import pytest
 
+from crawld.core.units import DAY_S
 from crawld.simweb.site import ValidatorBehavior
-from crawld.universe.plan import UniversePlan
+from crawld.universe.plan import FaultKind, FaultPeriod, UniversePlan
 from crawld.universe.run_universe import run_universe
 from tests.universe.plans import plain_host
 
 ABSENT = ValidatorBehavior.ABSENT
+
+
+def visits_with_text(folder):
+    """Return (page id, outcome, digest) of the visits of a universe that show a copy, in order."""
+    (path,) = folder.glob("life-*/mirror.db")
+    with closing(apsw.Connection(str(path))) as connection:
+        return connection.execute(
+            "SELECT page_id, outcome, digest FROM visit WHERE digest IS NOT NULL ORDER BY visit_id"
+        ).fetchall()
+
+
+def changes_and_hidden(visits):
+    """Return how many visits found a change, and how many showed one that was not stored."""
+    held, changes, hidden = {}, 0, 0
+    for page_id, outcome, digest in visits:
+        if outcome == "changed":
+            changes += page_id in held
+            held[page_id] = digest
+        hidden += digest != held[page_id]
+    return changes, hidden
 
 
 @pytest.mark.parametrize(("delay_s", "fetches"), [(3.0, 2), (5.0, 3), (15.0, 3), (60.0, 3)])
@@ -41,19 +62,27 @@ def test_an_edit_of_a_page_that_is_visited_without_pause_is_not_taken_for_noise(
     plan = UniversePlan(1, 0.05, 7.5, (host,), (), min_revisit_s=0.0)
     result = run_universe(plan, tmp_path)
     assert result.auditor.found.violations == []
-    (path,) = tmp_path.glob("life-*/mirror.db")
-    with closing(apsw.Connection(str(path))) as connection:
-        visits = connection.execute(
-            "SELECT page_id, outcome, digest FROM visit WHERE digest IS NOT NULL ORDER BY visit_id"
-        ).fetchall()
-    held, changes, hidden = {}, 0, 0
-    for page_id, outcome, digest in visits:
-        if outcome == "changed":
-            changes += page_id in held
-            held[page_id] = digest
-        hidden += digest != held[page_id]
+    visits = visits_with_text(tmp_path)
+    changes, hidden = changes_and_hidden(visits)
     assert changes > 50
     assert hidden == 0
     # The next visits show as much as third fetches would.
     in_a_row = [len(list(each)) for _, each in groupby(page_id for page_id, *_ in visits)]
     assert sum(times > 2 for times in in_a_row) <= 5
+
+
+def test_a_failed_third_fetch_leaves_no_edit_hidden(tmp_path):
+    # With 10 the third fetch comes late and shows the same edit, with 19 one more.
+    for change_seed in (10, 19):
+        cut = FaultPeriod(FaultKind.RESET_AT_BYTE, 0.0, DAY_S, 0.4, 20)
+        host = plain_host(
+            3, (cut,), changes_per_day=200.0, etag=ABSENT, last_modified=ABSENT,
+            change_seed=change_seed,
+        )  # fmt: skip
+        folder = tmp_path / str(change_seed)
+        folder.mkdir()
+        plan = UniversePlan(1, 0.05, 15.0, (host,), (), min_revisit_s=0.0)
+        assert run_universe(plan, folder).auditor.found.violations == []
+        changes, hidden = changes_and_hidden(visits_with_text(folder))
+        assert changes > 5
+        assert hidden == 1  # by the second fetch of a pair, until the next one

@@ -6,7 +6,8 @@ differed.
 
 Evidence: (a) a *pair*, two readings one host delay apart: if that is short, any difference is
 volatile at once, because hardly anybody edits that fast; else a difference twice in a row is. A
-*third* reading that shows the same difference again shows an edit. (b) Two
+*third* reading that shows the same difference again shows an edit; one that comes late and shows
+another difference leaves it open. (b) Two
 visits: a difference four times in a row is volatile (five if whole blocks would be left out). A
 rule whose blocks differ in less than a quarter of its observations no longer holds.
 
@@ -95,13 +96,17 @@ class ReadingPair:
         Args:
             pair: if the readings are a pair, how many differences in a row prove that a block is
                 volatile: 1 if hardly an edit can lie between; else 0.
-            is_third: whether the last comparison was that of `old` with a reading of a pair, too.
+            is_third: whether the last comparison was that of `old` with a reading of a pair, too;
+                a third reading with `pair` 0 comes late.
         """
         rules = []
+        is_late = is_third and not pair
         for before in self._candidates(known):
             rule, differs = self._observe(before, pair)
             if is_third and _is_edit(before, rule):
                 rule, differs = _without_edit(before, rule), False
+            elif is_late and differs:
+                rule = _without_pair(rule)
             if differs:
                 rule = replace(rule, pages=1)
             if _is_kept(rule):
@@ -128,6 +133,7 @@ class ReadingPair:
         """
         page_bit = 1 << (crc32(str(page_key).encode()) & 15)
         again = {rule.key for rule in own.rules if rule.streak}
+        is_late = is_third and not pair
         rules = []
         for before in self._candidates(known):
             rule, differs = self._observe(before, pair)
@@ -136,6 +142,8 @@ class ReadingPair:
             alike = not reported and rule.cover == Cover.WORDING
             if is_third and _is_edit(before, rule):
                 rule = _without_edit(before, rule)
+            elif is_late and differs:
+                rule = _without_pair(before)
             elif differs and (
                 pair == 1 or rule.key in again or (alike and rule.repeats > before.repeats)
             ):
@@ -196,6 +204,11 @@ def _is_edit(before: VolatileRule, after: VolatileRule) -> bool:
 def _without_edit(before: VolatileRule, after: VolatileRule) -> VolatileRule:
     """Return a rule whose blocks were edited between the two readings of the pair, and stayed."""
     return replace(before, seen=after.seen, at_once=0, stayed=after.stayed + 1, confirmed=False)
+
+
+def _without_pair(rule: VolatileRule) -> VolatileRule:
+    """Return a rule as no longer proven, if only a pair proved it."""
+    return replace(rule, at_once=0, confirmed=False) if rule.at_once == 1 else rule
 
 
 def _is_kept(rule: VolatileRule) -> bool:

@@ -158,7 +158,7 @@ def compare(body: bytes, content_type: str | None, basis: ComparisonBasis) -> Bo
     teaches = analysis.charset is not None and not small and not basis.expected
     if teaches and len(body) <= MAX_TEXT_BYTES:
         after = basis.after(old, analysis.blocks)
-    if basis.pair:
+    if basis.pair or basis.is_third:
         known = after.known
         difference = difference_of(old, analysis.blocks, known, measure)
         cleaned_as = cleaned_digest(cleaned(analysis.blocks, known))

@@ -67,7 +67,8 @@ class VisitLearning:
         self._database = database
         # By page: how many differences in a row prove noise at least.
         self._pairs: dict[int, int] = {}
-        self._repeated: set[int] = set()
+        # Pages whose pair leaves open whether it shows an edit: the next copy tells.
+        self._open_pairs: set[int] = set()
 
     def request_mode(
         self, page: PageRecord, now: float, delay_s: float, *, covered: bool = False
@@ -81,9 +82,8 @@ class VisitLearning:
         # A second fetch that comes too late is a visit like any other.
         least = self._pairs.pop(page.page_id, 0)
         pair = proof_of_pair(page, now, delay_s, least=least) if least else 0
-        mode = self.validators.request_mode(page, pair=pair)
-        if pair and page.page_id in self._repeated:
-            mode = replace(mode, is_third=True)
+        is_third = page.page_id in self._open_pairs
+        mode = self.validators.request_mode(page, pair=pair, is_third=is_third)
         if not covered:
             return mode
         reporter = self._database.look_up(hint.reporter_of, page.page_id)
@@ -119,12 +119,13 @@ class VisitLearning:
             # A pair that differs shows noise that no rule covers yet, not a lying validator.
             same = None if pair and not visit.same else visit.same
             validators = self.validators.learn(page, visit.mode, response, visit.at, same=same)
-        self._repeated.discard(page.page_id)
+        if visit.judgement.outcome not in {Outcome.FAILED, Outcome.BLOCKED}:
+            self._open_pairs.discard(page.page_id)
         again = self._wants_pair(visit)
         if again:
             self._pairs[page.page_id] = pair or least_proof(page, visit.at, delay_s)
             if pair:
-                self._repeated.add(page.page_id)
+                self._open_pairs.add(page.page_id)
         confirming = again and (visit.first_copy or _is_unproven(visit))
         template = self.detector.update_template(page, visit.comparison, confirming=confirming)
         return VisitFeedback(validators=validators, template=template, again=again)

@@ -34,7 +34,7 @@ class RequestMode:
         check: whether they are left out on purpose, to test the trust in the server.
         pair: if the copy held was fetched one host delay ago, how many differences in a row prove
             noise; else 0.
-        is_third: whether the visit before it was that of a pair, too, with the same copy held.
+        is_third: whether the last body was that of a pair, too, with the same copy held.
         variant: whether the copy held has another form: nothing is compared with it.
         reported: whether hint sources report the changes of the page.
         hinted: whether a hint says that the page changed; a difference is then no evidence of
@@ -102,14 +102,14 @@ class OriginValidators:
         self.check_share = check_share
         self._evidence: OrderedDict[int, _OriginEvidence] = OrderedDict()
 
-    def request_mode(self, page: PageRecord, *, pair: int) -> RequestMode:
+    def request_mode(self, page: PageRecord, *, pair: int, is_third: bool = False) -> RequestMode:
         """Return how to request a page.
 
         Args:
-            pair: see `RequestMode`; of a pair a body is wanted.
+            pair, is_third: see `RequestMode`; of a pair, and after it, a body is wanted.
         """
-        if page.version_id is None or pair:
-            return RequestMode(pair=pair)
+        if page.version_id is None or pair or is_third:
+            return RequestMode(pair=pair, is_third=is_third)
         trust = self._evidence_of(page).trust
         held = _held(page)
         if _is_fresh(page, trust):

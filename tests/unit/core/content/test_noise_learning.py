@@ -94,8 +94,10 @@ def test_a_pair_with_time_for_an_edit_confirms_at_its_second_difference():
     assert difference_of(readings[2], readings[3], edited) > 0
 
 
-@pytest.mark.parametrize(("third", "is_noise"), [(11, False), (12, True)])
-def test_a_third_reading_tells_an_edit_between_those_of_a_pair_from_noise(third, is_noise):
+@pytest.mark.parametrize(
+    ("third", "pair", "is_noise"), [(11, 1, False), (12, 1, True), (11, 0, False), (12, 0, False)]
+)
+def test_a_third_reading_tells_an_edit_between_those_of_a_pair_from_noise(third, pair, is_noise):
     held, second, last, later = blocks(*(f"{STABLE}<p>Page {n}</p>" for n in (10, 11, third, 20)))
     own = ReadingPair.of(held, second).learn(VolatileRules(), pair=1)
     template = ReadingPair.of(held, second).learn_host(
@@ -103,8 +105,8 @@ def test_a_third_reading_tells_an_edit_between_those_of_a_pair_from_noise(third,
     )
     assert difference_of(held, second, own) == 0
     readings = ReadingPair.of(held, last)
-    template = readings.learn_host(template, page_key=1, own=own, pair=1, is_third=True)
-    own = readings.learn(own, pair=1, is_third=True)
+    template = readings.learn_host(template, page_key=1, own=own, pair=pair, is_third=True)
+    own = readings.learn(own, pair=pair, is_third=True)
     assert (difference_of(held, last, own) == 0) == is_noise
     assert (difference_of(last, later, own) == 0) == is_noise
     assert [is_figure(rule, read_twice=True) for rule in template.rules] == [not is_noise]
