@@ -59,7 +59,7 @@ MAX_PROPOSALS = 16
 STREAK_TO_MASK, STREAK_TO_LEAVE_OUT = 4, 5
 HOST_PAGES, HOST_OBSERVATIONS, HOST_SHARE = 3, 5, 0.8
 
-_SEEN_CAP = 200
+_SEEN_CAP, _COUNT_CAP = 200, 255
 _LETTERS = re.compile(r"[^\W\d_]{3}")
 
 
@@ -172,9 +172,9 @@ class ReadingPair:
         scale = 2 if rule.seen >= _SEEN_CAP else 1
         seen, differed = rule.seen // scale + 1, rule.differed // scale
         if before == after:
-            stayed = min(rule.stayed + (pair > 0), 255)
+            stayed = min(rule.stayed + (pair > 0), _COUNT_CAP)
             return replace(rule, seen=seen, differed=differed, streak=0, stayed=stayed), False
-        streak = min(rule.streak + 1, 255)
+        streak = min(rule.streak + 1, _COUNT_CAP)
         evidence = replace(rule, seen=seen, differed=differed + 1, streak=streak)
         return _with_change(evidence, before, after, is_pair=pair > 0), True
 
@@ -203,7 +203,14 @@ def _is_edit(before: VolatileRule, after: VolatileRule) -> bool:
 
 def _without_edit(before: VolatileRule, after: VolatileRule) -> VolatileRule:
     """Return a rule whose blocks were edited between the two readings of the pair, and stayed."""
-    return replace(before, seen=after.seen, at_once=0, stayed=after.stayed + 1, confirmed=False)
+    return replace(
+        before,
+        seen=after.seen,
+        differed=after.differed - 1,
+        at_once=0,
+        stayed=min(after.stayed + 1, _COUNT_CAP),
+        confirmed=False,
+    )
 
 
 def _without_pair(rule: VolatileRule) -> VolatileRule:
@@ -232,9 +239,9 @@ def _with_change(
     return replace(
         rule,
         change_hash=change,
-        repeats=min(repeats, 255),
-        at_once=min(rule.at_once + (is_pair and not shown.only_times), 255),
-        stayed=min(rule.stayed + (is_pair and shown.only_times), 255),
+        repeats=min(repeats, _COUNT_CAP),
+        at_once=min(rule.at_once + (is_pair and not shown.only_times), _COUNT_CAP),
+        stayed=min(rule.stayed + (is_pair and shown.only_times), _COUNT_CAP),
         only_times=rule.only_times and shown.only_times,
         falls=rule.falls or (len(shown.numbers) == 2 and shown.numbers[1] < shown.numbers[0]),
         low=min((rule.low, *shown.numbers)),

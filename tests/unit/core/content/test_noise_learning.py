@@ -116,6 +116,19 @@ def test_a_third_reading_tells_an_edit_between_those_of_a_pair_from_noise(third,
     assert difference_of(last, later, own) == 0
 
 
+def test_evidence_stays_within_its_stored_form_however_many_edits_a_host_sees():
+    held, edited = blocks(*(f"{STABLE}<p>Page {n}</p>" for n in (10, 11)))
+    readings, equal, template = ReadingPair.of(held, edited), ReadingPair.of(held, held), NO_RULES
+    for key in range(300):
+        template = equal.learn_host(template, page_key=key, own=NO_RULES, pair=1)
+        for is_third in (False, True):
+            template = readings.learn_host(
+                template, page_key=key, own=NO_RULES, pair=1, is_third=is_third
+            )
+            assert VolatileRules.from_bytes(template.to_bytes()) == template
+            assert all(rule.differed <= rule.seen for rule in template.rules)
+
+
 def test_visits_confirm_only_what_differs_every_time():
     rules = VolatileRules()
     readings = blocks(*(f"{STABLE}<p>Viewed {n} times</p>" for n in range(6)))
