@@ -89,6 +89,7 @@ class Auditor:
         requests: number of requests so far.
         file: checks the file between two lives.
         freshness: checks the freshness that the daemon states.
+        measured: checks the freshness that its random visits have measured.
     """
 
     def __init__(
@@ -105,6 +106,7 @@ class Auditor:
         self._truths = hosts
         self.file = FileAudit(plan, self.found, hosts)
         self.freshness = FreshnessAudit(plan, self.found, hosts)
+        self.measured = self.file.measured
         self._idle = IdleAudit(plan, self.found)
         self._answers_left, self._then = 0, _nothing
         self.requests = 0
@@ -218,7 +220,8 @@ class Auditor:
         if answer.status in (200, 304) and not is_document:
             is_kept = self.file.answered(plan, request.target, at_s, answer)
             if is_kept and answer.page is not None:
-                self.freshness.served(plan.name, answer.page, answer.revision, at_s)
+                for each in (self.freshness, self.measured):
+                    each.served(plan.name, answer.page, answer.revision, at_s)
             self._count_answer()
         if answer.status not in (200, 304):
             facts.trouble_s = at_s
@@ -276,6 +279,7 @@ class Auditor:
     def life_began(self) -> None:
         """Take into account that a new process computes the closings from the wall clock."""
         self.pause_set(is_paused=False)
+        self.measured.life_began(trio.current_time())
         self._lines, self._requests_before, self._born_s = 0, self.requests, trio.current_time()
         for rate in chain.from_iterable(self._rates.values()):
             rate.life_began()
@@ -296,6 +300,7 @@ class Auditor:
         """
         self._check_lines()
         self._idle.forget()
+        self.measured.life_ended(at_s)
         since_s = min(at_s, self._stalled_s) - LOST_S
         self._stalled_s = math.inf
         self.file.forget(since_s)
@@ -306,6 +311,7 @@ class Auditor:
     def universe_ended(self, at_s: float) -> None:
         """Check at the end of a universe what is true of all of it."""
         self.freshness.check(at_s)
+        self.measured.check(at_s)
         check_wikis(self._plan, self.found, self._truths, self.freshness.held_at, at_s)
 
     def check_starved(self, at_s: float) -> None:

@@ -42,6 +42,9 @@ class Truth(Protocol):
     def changed_since(self, page: int, at_s: float) -> float:
         """Return when a page changed last, at or before a time; 0: not yet."""
 
+    def changed_after(self, page: int, at_s: float) -> float:
+        """Return when a page changes next after a time; inf: never."""
+
 
 class ChangeAudit:
     """What a file may believe of the pages of some hosts.

@@ -25,6 +25,7 @@ from crawld.store.versions.version import read_body
 from crawld.universe.change_audit import ChangeAudit, Truth
 from crawld.universe.file_rows import own_url, rows_of
 from crawld.universe.findings import Findings
+from crawld.universe.measured_freshness import MeasuredFreshness
 from crawld.universe.plan import FaultKind, HostPlan, UniversePlan
 from crawld.universe.replica_audit import check_replicas
 from crawld.universe.simulated_host import SentAnswer
@@ -142,6 +143,7 @@ class FileAudit:
 
     Attributes:
         visits: stored visits at the last check.
+        measured: checks the freshness that random visits have measured.
     """
 
     def __init__(
@@ -150,6 +152,7 @@ class FileAudit:
         self._plan = plan
         self._found = found
         self._changes = ChangeAudit(plan, found, hosts)
+        self.measured = MeasuredFreshness(plan, found, hosts)
         self.visits = 0
         self._asked: Counter[str] = Counter()
         # Pages that were asked for and not answered yet; true: the answer will be set aside.
@@ -207,6 +210,7 @@ class FileAudit:
                 if (left := body.unused(connection)) > 0:
                     self._found.add("bodies_left", at_s, f"{left} bodies have no version")
                 self._changes.check(connection, at_s)
+                self.measured.read(connection)
                 check_replicas(self._plan, self._found, connection, self._revisions, at_s)
         except (CrawldError, apsw.Error) as error:
             self._found.add("file", at_s, f"{type(error).__name__}: {error}")

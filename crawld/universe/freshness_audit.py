@@ -40,9 +40,7 @@ class FreshnessAudit:
     def __init__(self, plan: UniversePlan, found: Findings, hosts: Mapping[str, Truth]) -> None:
         self._found = found
         self._hosts = hosts
-        self._judged = {
-            host.name: host for host in plan.hosts if not plan.steps and _is_plain(host)
-        }
+        self._judged = {host.name: host for host in plan.hosts if not plan.steps and is_plain(host)}
         seeds = Counter(host.site_seed for host in plan.hosts)
         self._replicas = {host.name for host in plan.hosts if seeds[host.site_seed] > 1}
         # The newest copies of each page, oldest first: when each was served, and its revision.
@@ -108,7 +106,7 @@ class FreshnessAudit:
         return {"claims": self.claims, "covered": self.covered, "mean_width": mean_width}
 
 
-def _is_plain(host: HostPlan) -> bool:
+def is_plain(host: HostPlan) -> bool:
     """Whether a copy of the host's is fresh just while the revision is that of the page."""
     faulty = any(each.kind in _MISLEADING for each in host.faults)
     return host.is_honest() and not (host.noise or host.events or faulty)

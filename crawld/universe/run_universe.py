@@ -58,6 +58,7 @@ class UniverseResult:
             "events": self.log.events,
             "event_log_sha256": self.log.sha256(),
             "freshness": self.auditor.freshness.as_json(),
+            "measured_freshness": self.auditor.measured.as_json(),
             "violations": self.auditor.found.as_json(),
             "simulated_days_per_cpu_s": self.plan.days / self.cpu_s,
             "visits_per_cpu_s": self.visits / self.cpu_s,

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 from crawld.core.units import DAY_S
 from crawld.simweb import fault
-from crawld.simweb.change_process import SiteChangeRates
+from crawld.simweb.change_process import SiteChangeRates, next_change
 from crawld.simweb.fault import Fault
 from crawld.simweb.graph import SiteGraph
 from crawld.simweb.message import (
@@ -161,6 +161,10 @@ class SimulatedHost:
     def changed_since(self, page: int, at_s: float) -> float:
         """Return when a page changed last, at or before a time; 0: not yet."""
         return self._site.modified_at(page, START_AT + at_s) - START_AT
+
+    def changed_after(self, page: int, at_s: float) -> float:
+        """Return when a page changes next after a time; inf: never."""
+        return next_change(self._site.changes_of(page), START_AT + at_s) - START_AT
 
     def page_at(self, path: str) -> int | None:
         """Return the number of the page at its first path."""

@@ -80,15 +80,20 @@ def run_seeds(first: int, last: int, done: Path | None = None) -> Iterator[dict[
 
 
 class FreshnessCount:
-    """How many stated intervals of freshness held the truth, over the seeds of a campaign."""
+    """How many intervals of freshness held the truth, over the seeds of a campaign.
 
-    def __init__(self) -> None:
+    Attributes:
+        name: of the intervals in a row.
+    """
+
+    def __init__(self, name: str = "freshness") -> None:
+        self.name = name
         self._seeds: list[tuple[int, int]] = []
         self._width = 0.0
 
     def add(self, row: dict[str, Any]) -> None:
         """Count the intervals of a seed."""
-        told = row.get("freshness")
+        told = row.get(self.name)
         if told is not None and told["claims"]:
             self._seeds.append((told["claims"], told["covered"]))
             self._width += told["claims"] * told["mean_width"]
@@ -108,7 +113,9 @@ class FreshnessCount:
     def __str__(self) -> str:
         claims, covered = (sum(each) for each in zip(*self._seeds, strict=True))
         width = self._width / claims
-        return f"freshness: {covered} of {claims} intervals held the truth, mean width {width:.3f}"
+        return (
+            f"{self.name}: {covered} of {claims} intervals held the truth, mean width {width:.3f}"
+        )
 
     def __bool__(self) -> bool:
         return bool(self._seeds)
@@ -120,10 +127,11 @@ def main(first: str, last: str, done: str | None = None) -> int:
         print(f"seeds are numbers, the first not after the last: not {first}, {last}")
         return 2
     began_s, seeds, broken, visits = time.process_time(), 0, 0, 0
-    freshness = FreshnessCount()
+    counts = FreshnessCount(), FreshnessCount("measured_freshness")
     for row in run_seeds(int(first), int(last), None if done is None else Path(done)):
         seeds, visits = seeds + 1, visits + row["visits"]
-        freshness.add(row)
+        for count in counts:
+            count.add(row)
         found = row["violations"]
         broken += bool(found)
         for invariant in dict.fromkeys(each["invariant"] for each in found):
@@ -134,9 +142,9 @@ def main(first: str, last: str, done: str | None = None) -> int:
     print(
         f"{seeds} seeds, {broken} with violations, {visits} visits, {cpu_s / seeds:.1f} CPU s each"
     )
-    if freshness:
-        print(freshness)
-    return 1 if broken or freshness.is_short() else 0
+    for count in filter(None, counts):
+        print(count)
+    return 1 if broken or any(count.is_short() for count in counts) else 0
 
 
 if __name__ == "__main__":
