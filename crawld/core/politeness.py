@@ -300,7 +300,7 @@ def parse_http_date(text: str, now: float) -> float | None:
     return _http_date(text, 1970 + int(now // (365.2425 * DAY_S)))
 
 
-@lru_cache(maxsize=4096)  # responses of the same second carry the same Date
+@lru_cache(maxsize=256)  # responses of the same second carry the same Date
 def _http_date(text: str, this_year: int) -> float | None:
     found = next((match for form in _DATES if (match := form(text.strip()))), None)
     if found is None or found["month"].lower() not in _MONTHS:

@@ -347,7 +347,7 @@ def _parse_date(text: str, now: float) -> float | None:
     return _cached_date(text, now // _YEAR_S)
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=256)  # of the visits under way: a page has its own dates
 def _cached_date(text: str, year: float) -> float | None:
     # The current time decides only the century of a two-digit year.
     return parse_http_date(text, (year + 0.5) * _YEAR_S)

@@ -57,12 +57,17 @@ class SearchIndexJob(BackgroundWork):
         return self._database.changes("version") != self._looked_at
 
     async def run(self) -> str:
-        """Index all copies that wait."""
+        """Index all copies that wait.
+
+        Those that visits store meanwhile wait for the next run: a busy mirror stores some at any
+        time, and each would have a transaction of its own.
+        """
         if not self._state.settings.search:
             return "off"
         before, looked_at = self._indexed, self._database.changes("version")
+        newest = self._database.look_up(search_index.newest_copy)
         pace = Pace(REST_FACTOR)
-        while self._database.look_up(search_index.any_new):
+        while self._database.look_up(search_index.any_new, newest):
             if not await self._index_slice(SLICE_COPIES):
                 break
             await pace.rest()

@@ -147,12 +147,19 @@ WHERE version.version_id > ?
 ORDER BY version.version_id LIMIT ?
 """
 
-_ANY: Final = "SELECT 1 FROM version WHERE version_id > ? LIMIT 1"
+_NEWEST: Final = "SELECT ifnull(max(version_id), 0) FROM version"
+_ANY: Final = "SELECT 1 FROM version WHERE version_id > ? AND version_id <= ? LIMIT 1"
 
 
-def any_new(connection: apsw.Connection) -> bool:
-    """Whether there are copies that were not looked at; reads two rows by key."""
-    return connection.execute(_ANY, (_cursor(connection),)).fetchone() is not None
+def newest_copy(connection: apsw.Connection) -> int:
+    """Return the number of the newest copy, 0 if there is none; reads a row by key."""
+    newest: int = connection.execute(_NEWEST).get
+    return newest
+
+
+def any_new(connection: apsw.Connection, up_to: int) -> bool:
+    """Whether there are copies up to a number that were not looked at; reads two rows by key."""
+    return connection.execute(_ANY, (_cursor(connection), up_to)).fetchone() is not None
 
 
 def next_copies(connection: apsw.Connection, *, limit: int = SLICE_COPIES) -> CopySlice | None:
@@ -233,8 +240,7 @@ def apply(connection: apsw.Connection, work: IndexSlice) -> None:
 
 def count_pending(connection: apsw.Connection) -> int:
     """Return about how many copies are still to be examined."""
-    newest: int = connection.execute("SELECT ifnull(max(version_id), 0) FROM version").get
-    return max(newest - _cursor(connection), 0)
+    return max(newest_copy(connection) - _cursor(connection), 0)
 
 
 def _cursor(connection: apsw.Connection) -> int:

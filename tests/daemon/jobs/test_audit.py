@@ -1,12 +1,13 @@
 """Audits of a whole daemon on a simulated web that knows which copies are fresh."""
 
+import gc
 import random
 from dataclasses import replace
 
 import pytest
 
 from crawld.config.model import Config, JobsConfig
-from crawld.core.audit import wilson_interval
+from crawld.core.audit import AuditResult, wilson_interval
 from crawld.core.revisit.policies import VisitObservation
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.page_queue import PageQueue
@@ -61,6 +62,16 @@ async def test_the_estimate_matches_the_true_freshness(serve, daemon, mirror, au
     assert 0.1 < low < high < 1.0
     assert 0.0 < expected < fresh + stale
     assert unknown == 0
+
+
+async def test_a_run_keeps_the_sum_of_its_audits_not_each(serve, daemon, mirror, auditing):
+    web = await serve(make_site(pages=5))
+    running = await daemon(web.url(), politeness={"host_delay_s": 0.02})
+    await until(lambda: running.crawl.visitor.counts["changed"] == 5, what="visits")
+    running.state.set_host_paused(1, "a.test", paused=True)
+    auditing(running)
+    await until(lambda: audits(mirror)[2] >= 30, what="audits")
+    assert sum(isinstance(each, AuditResult) for each in gc.get_objects()) < 15
 
 
 async def test_without_an_audit_share_nothing_is_audited(serve, daemon, mirror):

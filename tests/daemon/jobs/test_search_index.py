@@ -86,6 +86,30 @@ async def test_a_text_whose_copy_was_replaced_is_forgotten(crawled):
     assert texts.take(b"replaced") is None
 
 
+async def test_a_run_ends_although_visits_store_copies_all_the_time(crawled, monkeypatch):
+    running, _ = await crawled()
+    job, index, slices = SearchIndexJob(running.context), SearchIndexJob._index_slice, []
+
+    def store_another(connection):
+        connection.execute(
+            "INSERT INTO version (page_id, visited_at, body_id, status, http_version, headers)"
+            " SELECT page_id, visited_at, body_id, status, http_version, headers"
+            " FROM version LIMIT 1"
+        )
+
+    async def beside_a_visit(job, most):
+        slices.append(most)
+        if len(slices) < 10:
+            await running.database.write(store_another)
+        return await index(job, most)
+
+    monkeypatch.setattr(search_job, "SLICE_COPIES", 20)
+    monkeypatch.setattr(SearchIndexJob, "_index_slice", beside_a_visit)
+    await job.run()
+    assert len(slices) == 1
+    assert (await job.progress())["waiting"] == 1
+
+
 async def test_a_one_off_mirror_analyses_and_indexes_its_copies_as_it_visits_them(
     serve, mirror, wall, monkeypatch
 ):

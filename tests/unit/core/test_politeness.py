@@ -1,8 +1,10 @@
 import math
+import tracemalloc
 from datetime import UTC, datetime
 
 import pytest
 
+from crawld.core import validators
 from crawld.core.politeness import (
     MAX_BACKOFF_DELAY_S,
     MAX_RETRY_AFTER_S,
@@ -247,6 +249,18 @@ def test_a_date_of_retry_after_is_one_of_the_clock_of_the_server(value, sent, ex
 )
 def test_parse_http_date(text, expected):
     assert parse_http_date(text, NOW) == expected
+
+
+@pytest.mark.parametrize("read", [parse_http_date, validators._parse_date])
+def test_the_dates_of_an_hour_are_not_kept(read):
+    tracemalloc.start()
+    try:
+        for at in range(3_600):
+            assert read(f"Sun, 06 Nov 1994 08:{at // 60:02}:{at % 60:02} GMT", NOW)
+        kept_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept_bytes < 200_000
 
 
 @pytest.mark.parametrize(
