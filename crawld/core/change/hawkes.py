@@ -38,6 +38,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from crawld.core.change.decayed_counts import decayed_counts
 from crawld.core.change.model import PageModel
 from crawld.core.change.record import WINDOWS_S, Records
 from crawld.core.units import YEAR_S
@@ -138,12 +139,7 @@ def excitements(before_s: Floats, starts: npt.NDArray[np.bool_], taus_s: Sequenc
     """
     result = np.empty((len(before_s), len(taus_s)))
     for index, tau_s in enumerate(taus_s):
-        kept = np.where(starts, 0.0, np.exp(-before_s / tau_s)).tolist()
-        count, column = 0.0, []
-        for share in kept:
-            count = count * share + 1.0
-            column.append(count)
-        result[:, index] = column
+        result[:, index] = decayed_counts(np.where(starts, 0.0, np.exp(-before_s / tau_s)))
     return result
 
 

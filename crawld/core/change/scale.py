@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crawld.core.change import renewal
+from crawld.core.change.decayed_counts import decayed_counts
 from crawld.core.change.record import WINDOWS_S, Records
 from crawld.core.change.scale_growth import WAITS, fit_growth
 from crawld.core.units import DAY_S
@@ -229,13 +230,7 @@ def _decayed_counts(before_s: FloatArray, rank: IntArray) -> FloatArray:
     counts = np.empty((rank.size, len(WINDOWS_S)))
     starts = rank == 0
     for index, window_s in enumerate(WINDOWS_S):
-        kept = np.where(starts, 0.0, np.exp(-before_s / window_s)).tolist()
-        count = 0.0
-        column = []
-        for share in kept:
-            count = count * share + 1.0
-            column.append(count)
-        counts[:, index] = column
+        counts[:, index] = decayed_counts(np.where(starts, 0.0, np.exp(-before_s / window_s)))
     return counts
 
 

@@ -8,7 +8,7 @@ log rates after two visits from 1.13 to .78; after twenty visits it makes no dif
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection
 
 SECTION_PAGES = 50
 """A section with fewer pages belongs to the rest of its host."""
@@ -27,8 +27,8 @@ def section_of(target: str) -> str:
     return f"{segments[1]}/{namespace}" if colon else segments[1]
 
 
-def group_pages(pages: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Return the group of each (host number, path): host and section, "" for the rest of a host."""
-    groups = [(host, section_of(target)) for host, target in pages]
-    counts = Counter(groups)
-    return [group if counts[group] >= SECTION_PAGES else (group[0], "") for group in groups]
+def group_pages(sections: Collection[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Return the group of each page by its (host number, section); "": the rest of its host."""
+    counts = Counter(sections)
+    rests = {section: (section[0], "") for section in counts}
+    return [each if counts[each] >= SECTION_PAGES else rests[each] for each in sections]

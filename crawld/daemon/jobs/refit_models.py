@@ -11,18 +11,21 @@ if enough is new since the last fit; the self-exciting one more often than the o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 import apsw
 import numpy as np
+import numpy.typing as npt
 
 from crawld.core.change.prior import Gamma
-from crawld.core.change.record import is_current, records_of, upgraded
+from crawld.core.change.record import RECORD_DTYPE, Records, is_current, upgraded
 from crawld.core.change.refit import refit
-from crawld.core.change.section import group_pages
+from crawld.core.change.section import group_pages, section_of
 from crawld.core.change.shared_dates import without_shared_dates
 from crawld.core.change.site_model import (
     FIT_EVERY_S,
@@ -34,7 +37,7 @@ from crawld.core.change.site_model import (
 from crawld.core.url import target_of
 from crawld.daemon.crawl.context import BackgroundWork, CrawlContext
 from crawld.daemon.frontier.host import HostState
-from crawld.daemon.pacing import Pace
+from crawld.daemon.pacing import Pace, parts_of
 from crawld.daemon.site_models import read_site_model
 from crawld.store.changes import model
 from crawld.store.changes.model import BEFORE_FIRST, ModelRow, PageKey, RefittedModel
@@ -59,19 +62,48 @@ SAMPLE_HOSTS: Final = 50
 """Hosts that the sample of a site comes from."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MovedModels:
+    """Refitted models to write back: three arrays, since 4,000 objects each would take 2 MB.
+
+    Attributes:
+        page_ids: (n,) int64.
+        before: (n,), in the current version; `former` has the stored form of those that had none.
+        after: (n,), refitted.
+        former: stored form by place.
+    """
+
+    page_ids: npt.NDArray[np.int64]
+    before: Records
+    after: Records
+    former: Mapping[int, bytes]
+
+    def parts(self) -> Iterator[list[RefittedModel]]:
+        """Yield the models of one transaction after the other."""
+        for places in parts_of(range(len(self.page_ids)), MODELS_AT_ONCE):
+            yield [
+                RefittedModel(
+                    int(self.page_ids[place]),
+                    self.former.get(place) or self.before[place].tobytes(),
+                    self.after[place].tobytes(),
+                )
+                for place in places
+            ]
+
+
 @dataclass(frozen=True, slots=True)
 class RefitSlice:
     """The result of refitting some models.
 
     Attributes:
-        moved: models to write back.
+        moved: models to write back; None: none was read.
         priors: prior of the change rates of each host.
         section_priors: the same for sections with enough pages.
-        pages: models that were read.
+        pages: models that were fitted.
         up_to: key of the last page that was looked at; None: no page is left.
     """
 
-    moved: list[RefittedModel]
+    moved: MovedModels | None
     priors: list[tuple[int, Gamma]]
     section_priors: list[tuple[int, str, Gamma]]
     pages: int
@@ -122,8 +154,7 @@ class RefitModelsJob(BackgroundWork):
         pace = Pace(REST_FACTOR)
         while after is not None:
             found = await self._database.read(refit_slice, after)
-            for start in range(0, len(found.moved), MODELS_AT_ONCE):
-                part = found.moved[start : start + MODELS_AT_ONCE]
+            for part in found.moved.parts() if found.moved else ():
                 self._moved += await self._database.write(model.put_refitted, part)
             if found.priors:
                 await self._database.write(put_priors, found)
@@ -134,7 +165,7 @@ class RefitModelsJob(BackgroundWork):
     async def _fit_site(self, site_id: int) -> None:
         hosts = [host for host in self._state.hosts.values() if site_id in host.pages]
         sampled = hosts[:: -(-len(hosts) // SAMPLE_HOSTS)] if hosts else []
-        histories: list[list[float]] = []
+        histories: list[array[float]] = []
         until: list[float] = []
         for host in sampled:
             found = await self._database.read(
@@ -144,7 +175,7 @@ class RefitModelsJob(BackgroundWork):
                 pages=SAMPLE_PAGES // len(sampled),
                 newest=SAMPLE_NEWEST,
             )
-            histories += [page.times for page in found]
+            histories += [array("d", page.times) for page in found]
             until += [self._known_until(host, site_id, page) for page in found]
         at, changes = self._clock.now(), sum(map(len, histories))
         last = self._fitted.get(site_id, LastFit())
@@ -168,17 +199,60 @@ class RefitModelsJob(BackgroundWork):
         return min(max(until, *page.times[-1:]), now)
 
 
+class _ModelTable:
+    """The models of a slice, column by column, without their URLs: as rows they take 2 MB.
+
+    Attributes:
+        page_ids, host_ids: of each model, host by host.
+        sections: (host_id, section) of each; equal ones are one object.
+        packed: the models one after the other, in the current version.
+        former: stored form of the models that have the former version, by place.
+    """
+
+    def __init__(self) -> None:
+        self.page_ids, self.host_ids = array("q"), array("q")
+        self.sections: list[tuple[int, str]] = []
+        self.packed = bytearray()
+        self.former: dict[int, bytes] = {}
+        self._known: dict[tuple[int, str], tuple[int, str]] = {}
+
+    def add(self, rows: Iterable[ModelRow]) -> None:
+        """Add the next models; those of an unknown version are left out."""
+        for row in rows:
+            record = upgraded(row.record)
+            if not is_current(record):
+                continue
+            if record is not row.record:
+                self.former[len(self.page_ids)] = row.record
+            section = (row.host_id, section_of(target_of(row.url)))
+            self.page_ids.append(row.page_id)
+            self.host_ids.append(row.host_id)
+            self.sections.append(self._known.setdefault(section, section))
+            self.packed += record
+
+    def drop_last_host(self, host_id: int) -> None:
+        """Remove the models of the last host."""
+        end = bisect_left(self.host_ids, host_id)
+        del self.page_ids[end:], self.host_ids[end:], self.sections[end:]
+        del self.packed[end * RECORD_DTYPE.itemsize :]
+        self.former = {place: stored for place, stored in self.former.items() if place < end}
+
+
 def refit_slice(connection: apsw.Connection, after: PageKey) -> RefitSlice:
     """Refit the next models, whole hosts if they fit; on a reader's thread."""
-    rows, up_to = model.batch(connection, after=after, limit=SLICE)
-    if up_to is not None and rows and rows[0].host_id != up_to[0]:
+    table = _ModelTable()
+    up_to: PageKey | None = after
+    for _ in range(0, SLICE, MODELS_AT_ONCE):
+        if up_to is not None:
+            rows, up_to = model.batch(connection, after=up_to, limit=MODELS_AT_ONCE)
+            table.add(rows)
+    if up_to is not None and table.host_ids and table.host_ids[0] != up_to[0]:
         # The rest of the last host is read with its beginning.
-        rows = [row for row in rows if row.host_id != up_to[0]]
+        table.drop_last_host(up_to[0])
         up_to = (up_to[0], BEFORE_FIRST[1])
-    readable = [row for row in rows if is_current(upgraded(row.record))]
-    if not readable:
-        return RefitSlice([], [], [], len(rows), up_to)
-    return RefitSlice(*_refit_rows(readable), len(rows), up_to)
+    if not table.page_ids:
+        return RefitSlice(None, [], [], 0, up_to)
+    return RefitSlice(*_refit_table(table), len(table.page_ids), up_to)
 
 
 def put_priors(connection: apsw.Connection, found: RefitSlice) -> None:
@@ -187,27 +261,37 @@ def put_priors(connection: apsw.Connection, found: RefitSlice) -> None:
     model.put_section_priors(connection, found.section_priors)
 
 
-def _refit_rows(
-    rows: list[ModelRow],
-) -> tuple[list[RefittedModel], list[tuple[int, Gamma]], list[tuple[int, str, Gamma]]]:
-    before = records_of(upgraded(row.record) for row in rows)
-    hosts, groups = np.unique([row.host_id for row in rows], return_inverse=True)
+def _refit_table(
+    table: _ModelTable,
+) -> tuple[MovedModels, list[tuple[int, Gamma]], list[tuple[int, str, Gamma]]]:
+    before = np.frombuffer(table.packed, RECORD_DTYPE)
+    hosts, groups = np.unique(np.frombuffer(table.host_ids, np.int64), return_inverse=True)
     dated = without_shared_dates(before, groups)
-    sections = group_pages((row.host_id, target_of(row.url)) for row in rows)
+    sections = group_pages(table.sections)
     number = {section: index for index, section in enumerate(dict.fromkeys(sections))}
     fitted = refit(dated, groups=np.array([number[section] for section in sections]))
     after = fitted.records
     # New pages of small sections start from the prior of the whole host: the rest of the host, as
     # a group, may be only a page or two.
     of_hosts = refit(dated, groups=groups).priors
-    moved = np.array([not is_current(row.record) for row in rows])
-    moved |= after["exact_changes"] != before["exact_changes"]
+    moved = after["exact_changes"] != before["exact_changes"]
+    moved[list(table.former)] = True
     for name in ("rate", "prior_shape", "prior_exposure_s"):
         moved |= np.abs(after[name] - before[name]) > MIN_CHANGE * np.abs(before[name])
-    models = [
-        RefittedModel(rows[index].page_id, rows[index].record, after[index].tobytes())
-        for index in np.flatnonzero(moved).tolist()
-    ]
+    places = np.flatnonzero(moved)
+    former = table.former
+    if former:
+        former = {at: former[place] for at, place in enumerate(places.tolist()) if place in former}
+    models = MovedModels(
+        np.frombuffer(table.page_ids, np.int64)[places],
+        before[places],
+        after[places],
+        {
+            at: table.former[place]
+            for at, place in enumerate(places.tolist())
+            if place in table.former
+        },
+    )
     priors = [(host, of_hosts[group]) for group, host in enumerate(hosts.tolist())]
     of_sections = [(*key, fitted.priors[group]) for key, group in number.items() if key[1]]
     return models, priors, of_sections
