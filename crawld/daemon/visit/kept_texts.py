@@ -58,7 +58,7 @@ class KeptTexts:
     def end_run(self) -> None:
         """Forget the texts that were there at the end of the run before, too.
 
-        All copies that waited are indexed. What two runs have not taken is of copies that others
+        All copies that waited at its begin are indexed. What two runs have not taken is of copies that others
         replaced first, or that were never stored, and nobody takes it any more.
         """
         while self._texts and next(iter(self._texts.values()))[0] < self._run:
