@@ -97,6 +97,8 @@ class SearchIndexJob(BackgroundWork):
 
     async def _words(self, found: CopySlice) -> IndexSlice:
         entries = []
+        for digest in found.passed:
+            self._state.kept_texts.take(digest)
         for copy in found.copies:
             text = self._state.kept_texts.take(copy.digest)
             if text is not None:

@@ -1,8 +1,10 @@
 """Texts that visits have cut out of new copies: the search need not read these copies again.
 
 A text waits for the next run of the `search` job, a minute at most. One that finds no room is read
-from the file then. In a one-off mirror visits wait until there is room: to read a copy again takes
-as long as its visit, and the job would fall behind more and more.
+from the file then, not the oldest: the job comes to that first. A job that is behind would find
+none of the texts that it needs, fall behind further, and never find one again. In a one-off mirror
+visits wait until there is room: to read a copy again takes as long as its visit, and the job would
+fall behind more and more.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ ROOM_S: Final = 2.0
 
 
 class KeptTexts:
-    """Texts by the digest of their copy; the oldest make room for new ones."""
+    """Texts by the digest of their copy, the oldest first; one that finds no room is not kept."""
 
     def __init__(self, full_bytes: int = FULL_BYTES, most_bytes: int = MOST_BYTES) -> None:
         self._full_bytes = full_bytes
@@ -39,12 +41,12 @@ class KeptTexts:
         return self._bytes > self._full_bytes
 
     def keep(self, digest: bytes, text: str) -> None:
-        """Keep the searchable text of a copy."""
+        """Keep the searchable text of a copy if there is room."""
         self.take(digest)
-        self._texts[digest] = (self._run, text)
-        self._bytes += text.__sizeof__()
-        while self._bytes > self._most_bytes:
-            self.take(next(iter(self._texts)))
+        size_bytes = text.__sizeof__()
+        if self._bytes + size_bytes <= self._most_bytes:
+            self._texts[digest] = (self._run, text)
+            self._bytes += size_bytes
 
     def take(self, digest: bytes) -> str | None:
         """Return the text of a copy and forget it; None if it is not kept."""
@@ -58,8 +60,8 @@ class KeptTexts:
     def end_run(self) -> None:
         """Forget the texts that were there at the end of the run before, too.
 
-        All copies that waited at its begin are indexed. What two runs have not taken is of copies that others
-        replaced first, or that were never stored, and nobody takes it any more.
+        All copies that waited at its begin are indexed. What two runs have not taken is of copies
+        that were never stored, and nobody takes it any more.
         """
         while self._texts and next(iter(self._texts.values()))[0] < self._run:
             self.take(next(iter(self._texts)))

@@ -92,9 +92,15 @@ class CopyToIndex(NamedTuple):
 
 
 class CopySlice(NamedTuple):
-    """Copies to be indexed, and the last version_id examined."""
+    """Copies to be indexed.
+
+    Attributes:
+        passed: digests of copies that are not: newer ones replaced them, or they are no text.
+        up_to: the last version_id examined.
+    """
 
     copies: tuple[CopyToIndex, ...]
+    passed: tuple[bytes, ...]
     up_to: int
 
 
@@ -166,6 +172,7 @@ def next_copies(connection: apsw.Connection, *, limit: int = SLICE_COPIES) -> Co
     """Return the next copies to index, None if there is no new copy; changes nothing."""
     after = _cursor(connection)
     copies: list[CopyToIndex] = []
+    passed: list[bytes] = []
     up_to, left_bytes = after, SLICE_BYTES
     for *found, wanted in connection.execute(_NEW, (after, limit)):
         copy = CopyToIndex(*found)
@@ -173,9 +180,11 @@ def next_copies(connection: apsw.Connection, *, limit: int = SLICE_COPIES) -> Co
         if wanted and is_readable(copy.content_type):
             left_bytes -= copy.size_bytes
             copies.append(copy)
+        else:
+            passed.append(copy.digest)
         if left_bytes < 0:
             break
-    return CopySlice(tuple(copies), up_to) if up_to > after else None
+    return CopySlice(tuple(copies), tuple(passed), up_to) if up_to > after else None
 
 
 def read_content(connection: apsw.Connection, copy: CopyToIndex) -> StoredCopy:

@@ -77,13 +77,29 @@ async def test_a_kept_text_is_indexed_without_reading_its_copy(crawled):
     assert running.crawl.state.kept_texts.take(found.copies[7].digest) is None
 
 
-async def test_a_text_whose_copy_was_replaced_is_forgotten(crawled):
+async def test_a_text_whose_copy_was_not_stored_is_forgotten(crawled):
     running, _ = await crawled()
     texts, job = running.crawl.state.kept_texts, SearchIndexJob(running.context)
-    texts.keep(b"replaced", "quokka")
+    texts.keep(b"not stored", "quokka")
     for _ in range(2):
         await job.run()
-    assert texts.take(b"replaced") is None
+    assert texts.take(b"not stored") is None
+
+
+async def test_a_text_whose_copy_was_replaced_is_forgotten_as_the_job_passes_the_copy(crawled):
+    running, found = await crawled()
+    texts, job = running.crawl.state.kept_texts, SearchIndexJob(running.context)
+    replaced, by = found.copies[3], found.copies[5]
+    texts.keep(replaced.digest, "quokka")
+
+    def replace_copy(connection):
+        connection.execute(
+            "UPDATE page SET version_id = ? WHERE page_id = ?", (by.version_id, replaced.page_id)
+        )
+
+    await running.database.write(replace_copy)
+    assert await job.run() == "19 pages indexed"
+    assert texts.take(replaced.digest) is None
 
 
 async def test_a_run_ends_although_visits_store_copies_all_the_time(crawled, monkeypatch):

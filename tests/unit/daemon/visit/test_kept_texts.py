@@ -14,14 +14,16 @@ def test_a_text_is_taken_once():
     assert texts.take(b"a") is None
 
 
-def test_the_oldest_make_room_and_one_too_large_is_not_kept():
+def test_what_finds_no_room_is_not_kept_so_that_a_job_behind_finds_what_it_comes_to_first():
     text = "x" * 1_000
     texts = KeptTexts(most_bytes=3 * text.__sizeof__() + 1)
     for key in (b"a", b"b", b"a", b"c", b"d"):
         texts.keep(key, text)
-    assert [texts.take(key) is not None for key in (b"a", b"b", b"c", b"d")] == [1, 0, 1, 1]
+    assert [texts.take(key) is not None for key in (b"b", b"a", b"c", b"d")] == [1, 1, 1, 0]
     texts.keep(b"e", "x" * 10_000)
     assert texts.take(b"e") is None
+    texts.keep(b"f", text)
+    assert texts.take(b"f") == text
 
 
 def test_what_two_runs_have_not_taken_is_forgotten():
