@@ -20,9 +20,9 @@ from functools import partial
 from pathlib import Path
 
 from crawld.bench import fetch_crawld, fetch_peers, jitter, nginx, start
-from crawld.bench.fetch_peers import ServedSite
 from crawld.bench.result import Metrics, build_result, figures
 from crawld.bench.run import Progress
+from crawld.bench.served_site import ServedSite
 from crawld.bench.site_tree import write_site
 
 

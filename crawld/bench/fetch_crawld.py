@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from crawld.bench import crawld_process
-from crawld.bench.fetch_peers import PAGES_PER_CPU_S, ServedSite
 from crawld.bench.process import measure_run, program_error, run_child
 from crawld.bench.result import Metrics
+from crawld.bench.served_site import PAGES_PER_CPU_S, ServedSite
 from crawld.core.page import Outcome
 from crawld.errors import OperatorError
 

@@ -12,68 +12,15 @@ from __future__ import annotations
 
 import shutil
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
-from crawld.bench.process import Child, Usage, measure_run, program_error, run_child
+from crawld.bench.process import measure_run, program_error, run_child
 from crawld.bench.result import Metrics
 from crawld.bench.scrapy_peer import REVALIDATED, stored_pages
-from crawld.bench.site_tree import SiteTree
-
-PAGES_PER_CPU_S = "pages_per_cpu_s"
+from crawld.bench.served_site import PAGES_PER_CPU_S, ServedSite
 
 _LIMIT_S = 1800.0
 _WGET2_THREADS = 8
-
-
-@dataclass(frozen=True, slots=True)
-class ServedSite:
-    """The site as nginx serves it.
-
-    Attributes:
-        tree: its pages.
-        port: port of all its addresses.
-        directory: directory for the files of the benchmark.
-    """
-
-    tree: SiteTree
-    port: int
-    directory: Path
-
-    def new_directory(self, name: str) -> Path:
-        """Return an empty directory; delete an existing one of that name."""
-        path = self.directory / name
-        shutil.rmtree(path, ignore_errors=True)
-        path.mkdir()
-        return path
-
-    def seeds_file(self) -> Path:
-        """Return a file of the seeds, one per line."""
-        return self._lines("seeds.txt", self.tree.seeds(self.port))
-
-    def urls_file(self) -> Path:
-        """Return a file of all URLs, one per line."""
-        return self._lines("urls.txt", self.tree.urls(self.port))
-
-    def crawl_metrics(self, program: str, stored: int, usage: Usage, child: Child) -> Metrics:
-        """Return the metrics of a crawl.
-
-        Raises:
-            OperatorError: it did not store every page.
-        """
-        pages = self.tree.page_count
-        if stored != pages:
-            raise program_error(program, f"stored {stored} of {pages} pages", child)
-        return {
-            PAGES_PER_CPU_S: stored / usage.cpu_s,
-            "pages_per_s": stored / usage.wall_s,
-            "peak_rss_mb": usage.peak_rss_mb,
-        }
-
-    def _lines(self, name: str, lines: list[str]) -> Path:
-        path = self.directory / name
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return path
 
 
 def scrapy_crawl(web: ServedSite, *, tuned: bool = False) -> Metrics:

@@ -17,10 +17,10 @@ from typing import Final, cast
 
 from crawld.bench import crawld_process, nginx
 from crawld.bench.crawld_process import visits_made
-from crawld.bench.fetch_peers import ServedSite
 from crawld.bench.process import program_error
 from crawld.bench.result import Metrics, build_result, figures
 from crawld.bench.run import Progress
+from crawld.bench.served_site import ServedSite
 from crawld.bench.site_tree import write_site
 
 PLUGIN: Final = '''"""Has a hook in each stage, and no opinion."""

@@ -26,10 +26,10 @@ import numpy as np
 import trio
 
 from crawld.bench import crawld_process, fetch_crawld, known_frontier, nginx
-from crawld.bench.fetch_peers import ServedSite
 from crawld.bench.known_frontier import KNOWN_SITE, KnownFrontier
 from crawld.bench.result import Metrics, figures
 from crawld.bench.run import Progress
+from crawld.bench.served_site import ServedSite
 from crawld.bench.site_tree import SiteTree, write_site
 from crawld.config.model import Config
 from crawld.config.site import SiteConfig
