@@ -3,6 +3,7 @@
 import re
 import shlex
 import tomllib
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -57,13 +58,19 @@ def commands(text):
             yield program, words
 
 
+@cache
+def command_of(program):
+    """Return the click command of a program: to make it takes 20 ms."""
+    module = import_module({**PROGRAMS, "lab": "crawld.cli.lab"}[program])
+    app = next(value for value in vars(module).values() if isinstance(value, typer.Typer))
+    return typer.main.get_command(app)
+
+
 def resolve(program, words):
     """Return the click command that the first words name, and the other words."""
     if (program, *words[:1]) == ("crawld", "lab") and len(words) > 1 and words[1][:1].isalpha():
         program, words = "lab", words[1:]
-    module = import_module({**PROGRAMS, "lab": "crawld.cli.lab"}[program])
-    app = next(value for value in vars(module).values() if isinstance(value, typer.Typer))
-    command = typer.main.get_command(app)
+    command = command_of(program)
     while hasattr(command, "commands") and words and not words[0].startswith("-"):
         command, words = command.commands[words[0]], words[1:]
     return command, words

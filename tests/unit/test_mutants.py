@@ -20,7 +20,8 @@ def test_a_named_fault_has_its_place_and_its_tests(mutant):
     assert all((ROOT / path).exists() for path in mutant.tests)
 
 
-def test_the_runner_tells_whether_the_tests_find_a_fault(tmp_path):
+def test_the_runner_tells_whether_the_tests_find_a_fault(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # these tests need no plug-in: 0.5 s
     source = tmp_path / "root"
     (source / "crawld").mkdir(parents=True)
     (source / "tests").mkdir()

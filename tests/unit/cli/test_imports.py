@@ -3,6 +3,7 @@
 import gc
 import subprocess
 import sys
+from functools import cache
 
 from crawld.cli.imports import uncollected
 
@@ -19,6 +20,7 @@ def test_nothing_is_collected_while_a_program_is_imported():
         gc.freeze()  # as all collected tests were
 
 
+@cache
 def modules_after(names, *, before="pass"):
     code = f"{before}; import {names}, sys; print(*sys.modules)"
     return {

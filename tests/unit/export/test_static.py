@@ -122,7 +122,7 @@ def test_since_leaves_older_copies_out(mirror, out):
 
 
 def test_many_pages_are_written_by_several_processes(mirror, out):
-    links = "".join(f'<a href="/{n}">{n}</a>' for n in range(400)).encode()
+    links = "".join(f'<a href="/{n}">{n}</a>' for n in range(0, 400, 10)).encode()
     for number in range(400):
         mirror.page(f"{H}/{number}", b"%d %s" % (number, links))
     assert export(mirror, out).written["pages"] == 400

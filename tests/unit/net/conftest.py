@@ -1,5 +1,6 @@
 """A scripted server and a fetcher that trusts it."""
 
+import functools
 import ssl
 
 import pytest
@@ -51,13 +52,19 @@ def client_tls(authority):
     return context
 
 
+@pytest.fixture(scope="session")
+def issued(authority):
+    """Return a function that returns the certificate of a host, the same one for all tests."""
+    return functools.cache(authority.issue_cert)
+
+
 @pytest.fixture
-def server_tls(authority):
+def server_tls(issued):
     """Return a function that makes the TLS context of a server: `server_tls("site.test")`."""
 
     def make(*names, **fields):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        authority.issue_cert(*names, **fields).configure_cert(context)
+        issued(*names, **fields).configure_cert(context)
         return context
 
     return make

@@ -8,6 +8,7 @@ not the edits. The mirror learns with the objects of the daemon (`Reliability`, 
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections import Counter
@@ -72,9 +73,15 @@ class WorldSettings:
 @dataclass
 class _Page:
     model: PageModel
+    shape: float = 0.0
     visited_at: float = 0.0
     stale: bool = False
     hints: dict[str, float] = field(default_factory=dict)
+
+    def update(self, seen: Observation) -> None:
+        """Let its model learn; keep what is asked of its posterior more often than it learns."""
+        self.model.update(seen)
+        self.shape = self.model.posterior().shape
 
 
 class World:
@@ -87,10 +94,13 @@ class World:
         prior = Gamma(0.5, 0.5 * settings.prior_days * 86_400.0)
         self._pages = [_Page(PageModel(prior=prior)) for _ in range(settings.pages)]
         for page in self._pages:
-            page.model.update(Observation(0.0, changed=False))
+            page.update(Observation(0.0, changed=False))
         weights = [(rank + 1) ** -settings.zipf for rank in range(settings.pages)]
         self._rng.shuffle(weights)
-        self._weights = weights
+        self._weights = list(itertools.accumulate(weights))
+        self._visited = dict.fromkeys(range(settings.pages))  # the oldest visit first
+        self._by_edit: set[int] = set()
+        self._by_listing: set[int] = set()
         pages = range(settings.pages)
         self._templates = [self._rng.sample(pages, size) for size in settings.templates]
         self._log: list[tuple[float, int]] = []
@@ -130,7 +140,7 @@ class World:
                 self._bursting = not self._bursting
             rate *= self._bursting
         for _ in range(_poisson(rng, rate)):
-            (place,) = rng.choices(range(len(self._pages)), self._weights)
+            (place,) = rng.choices(range(len(self._pages)), cum_weights=self._weights)
             self._pages[place].stale = True
             silent = self.now >= settings.silent_from
             if settings.hints and not silent and rng.random() >= settings.missed:
@@ -153,13 +163,8 @@ class World:
         elif self._pending and rng.random() < settings.listing:
             self._list_pages()
         else:
-            hinted = [place for place, page in enumerate(self._pages) if page.hints]
-            by_edit = [place for place in hinted if "edits" in self._pages[place].hints]
-            oldest = min(
-                by_edit or hinted or range(len(self._pages)),
-                key=lambda place: self._pages[place].visited_at,
-            )
-            self._visit(oldest)
+            wanted = self._by_edit or self._by_listing or self._visited
+            self._visit(next(place for place in self._visited if place in wanted))
 
     def _poll(self) -> None:
         source, newly, until = self._source["edits"], 0, self.now - 1.0
@@ -168,6 +173,7 @@ class World:
             if at > page.visited_at:
                 newly += "edits" not in page.hints
                 page.hints["edits"] = self.now
+                self._by_edit.add(place)
             elif self._untold.pop(place, None) is not None:
                 source.learn_visit(1, changed=True)
                 newly += 1
@@ -191,6 +197,7 @@ class World:
             page = self._pages[place]
             if at > page.visited_at:
                 page.hints.setdefault("fan_out", self.now)
+                self._by_listing.add(place)
             else:
                 self._untold.pop(place, None)
 
@@ -209,8 +216,12 @@ class World:
             self._quiet_visits.add(changed=changed, expected=expected, exposure_s=interval_s)
             self._quiet_visits.stale += changed and not self.settings.hints
             self._quiet_visits.decay()
-        page.model.update(Observation(self.now, changed=changed, interval_s=interval_s))
+        page.update(Observation(self.now, changed=changed, interval_s=interval_s))
         page.hints, page.stale, page.visited_at = {}, False, self.now
+        self._by_edit.discard(place)
+        self._by_listing.discard(place)
+        del self._visited[place]
+        self._visited[place] = None
 
     # --- what the mirror knows --------------------------------------------------------------------
 
@@ -232,7 +243,7 @@ class World:
             copies=len(self._pages),
             quiet=QuietCopies(
                 np.array([page.model.rate for page in quiet]),
-                np.array([page.model.posterior().shape for page in quiet]),
+                np.array([page.shape for page in quiet]),
                 covered,
                 since - covered,
             ),
