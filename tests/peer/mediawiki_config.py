@@ -59,6 +59,13 @@ $wgHooks['ApiMaxLagInfo'][] = static function ( &$info ) {
 };
 """
 
+INI = """
+opcache.enable_cli = 1
+opcache.file_cache = {compiled}
+; settings that a test changes are read by the next request
+opcache.revalidate_freq = 0
+"""
+
 FPM = """
 [global]
 error_log = {folder}/fpm.log
