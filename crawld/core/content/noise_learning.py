@@ -252,7 +252,7 @@ def _with_change(
 def _confirm(rule: VolatileRule, *, pair: int) -> VolatileRule:
     needed = STREAK_TO_MASK if rule.cover <= Cover.NUMBERS else STREAK_TO_LEAVE_OUT
     proven = rule.streak >= (pair or needed)
-    return replace(rule, confirmed=proven or (rule.confirmed and rule.differed * 4 >= rule.seen))
+    return _with_verdict(rule, proven or (rule.confirmed and rule.differed * 4 >= rule.seen))
 
 
 def _confirm_for_host(rule: VolatileRule, *, alike: bool) -> VolatileRule:
@@ -263,7 +263,12 @@ def _confirm_for_host(rule: VolatileRule, *, alike: bool) -> VolatileRule:
     )
     stamp = alike and rule.repeats >= STAMP_REPEATS
     holds = rule.confirmed and rule.differed * 2 >= rule.seen
-    return replace(rule, confirmed=everywhere or stamp or holds)
+    return _with_verdict(rule, everywhere or stamp or holds)
+
+
+def _with_verdict(rule: VolatileRule, confirmed: bool) -> VolatileRule:
+    """Return a rule with a verdict; the same rule, in a hundredth of the time, if it has it."""
+    return rule if rule.confirmed == confirmed else replace(rule, confirmed=confirmed)
 
 
 def _best_rules(
