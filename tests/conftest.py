@@ -12,6 +12,8 @@ from collections import defaultdict
 import pytest
 from hypothesis import HealthCheck, settings
 
+from crawld.daemon.api import control_socket
+from crawld.daemon.process import COLLECTOR_THRESHOLDS
 from crawld.store.engine import migrate
 from tests import daemon_memory
 
@@ -108,27 +110,40 @@ def pytest_collection_finish():
     gc.freeze()
 
 
-FREED_AT_ONCE = 20
-"""Daemons whose memory is freed together; a collection over all tests takes 0.2 s."""
+FREED_AT_ONCE = 10
+"""Daemons whose memory is freed together; a collection takes 30 ms."""
 
-_frozen_daemons = 0
+_ended_daemons = 0
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _freeze_no_daemons():
+    """Let daemons of tests freeze no objects: to find those of ended ones would take 0.3 s.
+
+    It would look at all collected tests, which are frozen too.
+    """
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(
+            control_socket, "tune_collector", lambda: gc.set_threshold(*COLLECTOR_THRESHOLDS)
+        )
+        yield
 
 
 @pytest.fixture(autouse=True)
 def _free_daemons():
     """Free the memory of daemons that ran in tests, about 2 MB each.
 
-    They froze the objects of the process, and caches of FastAPI hold their routes.
+    Caches of FastAPI hold their routes.
     """
-    global _frozen_daemons
+    global _ended_daemons
     before = gc.get_threshold()
     yield
     if gc.get_threshold() != before:
         gc.set_threshold(*before)
         daemon_memory.forget_routes()
-        _frozen_daemons += 1
-        if _frozen_daemons % FREED_AT_ONCE == 0:
-            daemon_memory.collect()
+        _ended_daemons += 1
+        if _ended_daemons % FREED_AT_ONCE == 0:
+            gc.collect()
     daemon_memory.return_if_large()
 
 

@@ -23,6 +23,8 @@ _SIZE_BYTES = 30 * _MB
 _GZIP = "Content-Encoding: gzip\r\n"
 _PLAIN_TEXT = "text/plain"
 _OUTCOMES = STORED | failed("memory")
+_BLOCKS = ("<p>a", "<p>b")
+_WORDS = tuple(f"w{number} " for number in range(99))
 
 
 def _packed(parts: Iterable[bytes], size_bytes: int) -> bytes:
@@ -137,8 +139,8 @@ CASES: tuple[HostileCase, ...] = (
     _large("large-limit-divs", lambda: _repeated("<div>"), 64 * _MB),
     _volatile("large-letters-change", lambda r: f"<p>1{'a' * r.randrange(9_000)}", 8 * _MB),
     _volatile("large-numbers-change", lambda r: f"<p>{r.randrange(10**9)} ", 8 * _MB),
-    _volatile("large-blocks-change", lambda r: f"<p>{r.choice('ab')}", 8 * _MB),
-    _volatile("large-words-change", lambda r: f"w{r.randrange(99)} ", 8 * _MB),
+    _volatile("large-blocks-change", lambda r: "".join(r.choices(_BLOCKS, k=1_000)), 8 * _MB),
+    _volatile("large-words-change", lambda r: "".join(r.choices(_WORDS, k=1_000)), 8 * _MB),
     _file("large-css", "/a.css", "", '"\\"', "", "text/css"),
     _file("large-robots", "/robots.txt", "User-agent: *\n", "Disallow: /*x*$\n", "", _PLAIN_TEXT),
     _file(

@@ -9,6 +9,7 @@ import gzip
 import itertools
 from collections.abc import Iterator
 
+from crawld.simweb.fault import Fault
 from crawld.simweb.hostile.case import (
     BROKEN,
     PROTOCOL,
@@ -21,7 +22,6 @@ from crawld.simweb.hostile.case import (
     stream,
     wire,
 )
-from crawld.simweb.fault import Fault
 from crawld.simweb.message import AbnormalEnd, SimResponse, Step
 
 _PAGE = html("<p>framed")
