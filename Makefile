@@ -28,7 +28,7 @@ endif
 test: $(DEV) peers
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-# unit and property tests, which compute and do not wait: a process for each core
+# unit and property tests, which compute and hardly wait: a process for each core, and one more
 check: $(DEV)
 	$(BIN)/pytest -n auto --dist worksteal tests/unit tests/property $(ARGS)
 

@@ -44,6 +44,11 @@ def pytest_configure(config):
         subprocess.run([sys.executable, "-c", UNICODE_TABLES], cwd=root, check=True)
 
 
+def pytest_xdist_auto_num_workers(config):
+    """Use one process more than cores: some tests wait, in all half a minute of unit tests."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 WAITING = ("daemon", "e2e", "hostile")
 """Folders of tests that mostly wait, for delays and for other programs; the others compute."""
 

@@ -4,10 +4,14 @@ import gc
 import os
 import sys
 
+from crawld.core.content import language
 from crawld.daemon.process import return_heap_memory
 from crawld.process_status import memory_mb
 
 _KEPT_MB, _STEP_MB = 340.0, 20.0
+
+_MODEL_KEPT_MB = 410.0
+"""Above it, the model of languages is dropped after a test: 60 MB, and 0.6 s to read it again."""
 
 _returned_from_mb = _KEPT_MB
 
@@ -34,7 +38,10 @@ def _resident_mb() -> float:
 def return_if_large() -> None:
     """Return free memory to the system once the process has become larger: daemons keep theirs."""
     global _returned_from_mb
-    if _resident_mb() > _returned_from_mb:
+    resident_mb = _resident_mb()
+    if resident_mb > _returned_from_mb:
+        if resident_mb > _MODEL_KEPT_MB:
+            language._identifier.cache_clear()
         collect()
         return_heap_memory()
         _returned_from_mb = max(_KEPT_MB, _resident_mb() + _STEP_MB)
