@@ -146,11 +146,10 @@ def test_models_and_reverts_are_derived_from_histories(mirror, mediawiki):
 
 def test_reading_a_long_history_resumes_after_a_kill(mirror, mediawiki):
     title = mediawiki.pages[0].title
-    long = [
-        Revision(EPOCH_AT - 9_000_000 + 60 * number, f"Text {number} of [[{title}]].")
-        for number in range(2_300)
-    ]
-    mediawiki.import_pages([WikiPage("Long history", tuple(long))])
+    times = [EPOCH_AT - 9_000_000 + 60 * number for number in range(2_300)]
+    first = Revision(times[0], f"Text of [[{title}]].")
+    mediawiki.import_pages([WikiPage("Long history", (first,))])
+    mediawiki.add_revisions("Long history", times[1:])
     mediawiki.edit("Main Page", f"[[Long history]] and [[{title}]]")
     crawld = mirror()
     crawld.wait_until(
@@ -172,7 +171,7 @@ def test_reading_a_long_history_resumes_after_a_kill(mirror, mediawiki):
     mirror()
     wait_until_read(crawld, pages=31)
     found = stored_histories(crawld)["Long history"]
-    assert sorted(at for at, _ in found) == [revision.at for revision in long]
+    assert sorted(at for at, _ in found) == times
     continued = [each for each in api_requests(mediawiki) if "rvcontinue" in each]
     # 2,300 revisions are five batches: four continuations, one of them possibly repeated.
     assert before <= len(continued) <= 5

@@ -18,6 +18,7 @@ import os
 import shutil
 import socket
 import sqlite3
+import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -122,6 +123,35 @@ class MediaWiki:
         fields = {"action": "import", "interwikiprefix": "old", "summary": "import of a test"}
         self._write(fields, {"xml": ("dump.xml", to_xml_dump(pages).encode())})
 
+    def add_revisions(self, title: str, times: Sequence[float]) -> None:
+        """Give a page revisions of these times after its latest one, all with the text of that.
+
+        They are rows of the wiki's tables: an import takes 4 ms for each, this 20 µs.
+        """
+        with contextlib.closing(self._database()) as wiki:
+            find = (
+                "SELECT page_id, page_latest FROM page WHERE page_namespace = 0 AND page_title = ?"
+            )
+            page, latest = wiki.execute(find, (title.replace(" ", "_"),)).fetchone()
+            (last,) = wiki.execute("SELECT max(rev_id) FROM revision").fetchone()
+            for revision, at in enumerate(times, last + 1):
+                shown = time.strftime("%Y%m%d%H%M%S", time.gmtime(at))
+                changed = {
+                    "rev_id": revision,
+                    "rev_timestamp": shown,
+                    "rev_sha1": f"{revision:031}",
+                }
+                _copy_row(wiki, "revision", "rev_id", latest, changed)
+                _copy_row(wiki, "slots", "slot_revision_id", latest, {"slot_revision_id": revision})
+                comment = {"revcomment_rev": revision}
+                _copy_row(wiki, "revision_comment_temp", "revcomment_rev", latest, comment)
+            newest = last + len(times)
+            wiki.execute("UPDATE page SET page_latest = ? WHERE page_id = ?", (newest, page))
+            wiki.commit()
+
+    def _database(self) -> sqlite3.Connection:
+        return sqlite3.connect(self._folder / "data" / "wiki.sqlite", timeout=120)
+
     def upload(self, name: str, content: bytes) -> None:
         """Upload a file, or another content of it."""
         fields = {"action": "upload", "filename": name, "ignorewarnings": 1, "comment": "a test"}
@@ -224,6 +254,20 @@ class MediaWiki:
         if post and "error" in answer:
             raise AssertionError(f"MediaWiki refused {parameters.get('action')}: {answer['error']}")
         return answer
+
+
+def _copy_row(
+    wiki: sqlite3.Connection, table: str, key: str, value: int, changed: Mapping[str, object]
+) -> None:
+    """Copy the row of a key with some columns changed; not every version has every table."""
+    columns = [name for _, name, *_ in wiki.execute(f"PRAGMA table_info({table})")]
+    if columns:
+        taken = ", ".join(f":{name}" if name in changed else name for name in columns)
+        wiki.execute(
+            f"INSERT INTO {table} ({', '.join(columns)}) SELECT {taken} FROM {table}"
+            f" WHERE {key} = :at",
+            {**changed, "at": value},
+        )
 
 
 def _multipart(
