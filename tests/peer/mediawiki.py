@@ -324,6 +324,7 @@ def install_wiki(
     for part in ("data", "cache", "tmp", "control", "ini"):
         (folder / part).mkdir(parents=True)
     compiled.mkdir(exist_ok=True)
+    (compiled / "never").write_text(mediawiki_config.NEVER_COMPILED)
     (folder / "ini" / "opcache.ini").write_text(mediawiki_config.INI.format(compiled=compiled))
     _php(
         folder,

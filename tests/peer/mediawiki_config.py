@@ -62,9 +62,10 @@ $wgHooks['ApiMaxLagInfo'][] = static function ( &$info ) {
 INI = """
 opcache.enable_cli = 1
 opcache.file_cache = {compiled}
-; settings that a test changes are read by the next request
-opcache.revalidate_freq = 0
+opcache.blacklist_filename = {compiled}/never
 """
+NEVER_COMPILED = "/**/LocalSettings.php\n"
+"""Settings that a test changes are read by the next request; of other files, changes take 2 s."""
 
 FPM = """
 [global]
