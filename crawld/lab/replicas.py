@@ -45,7 +45,7 @@ from crawld.simweb.replica_web import ReplicaWeb, make_web
 CROWD_SIZES = (10, 100, 1_000, 10_000)
 DRAWS = 4_000
 FALSE_RATES = (0.0, 0.001, 0.005)
-_MEASURED_AT_ONCE = 100_000
+_MEASURED_AT_ONCE = 20_000
 FIXED_ALPHAS = tuple(step / 10 for step in range(1, 10))
 """As in table 4.1 of the source."""
 

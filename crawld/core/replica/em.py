@@ -31,8 +31,8 @@ from crawld.core.replica.vectors import Floats
 MOST_PASSES = 200
 """Guards against a bug only: every pass but the last permanently flips at least one vector."""
 
-_CELLS = 2_000_000
-"""Cuts computed at once: 2 million cells of a few words each."""
+_CELLS = 500_000
+"""Cuts computed at once: cells of a few words each. With more, memory grows and time does not."""
 
 
 @dataclass(frozen=True, slots=True)
