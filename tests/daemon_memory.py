@@ -38,10 +38,13 @@ def _resident_mb() -> float:
 def return_if_large() -> None:
     """Return free memory to the system once the process has become larger: daemons keep theirs."""
     global _returned_from_mb
-    resident_mb = _resident_mb()
-    if resident_mb > _returned_from_mb:
-        if resident_mb > _MODEL_KEPT_MB:
-            language._identifier.cache_clear()
-        collect()
-        return_heap_memory()
-        _returned_from_mb = max(_KEPT_MB, _resident_mb() + _STEP_MB)
+    if _resident_mb() <= _returned_from_mb:
+        return
+    return_heap_memory()
+    if (resident_mb := _resident_mb()) <= _returned_from_mb:
+        return  # most large tests leave free memory only
+    if resident_mb > _MODEL_KEPT_MB:
+        language._identifier.cache_clear()
+    gc.collect()
+    return_heap_memory()
+    _returned_from_mb = max(_KEPT_MB, _resident_mb() + _STEP_MB)

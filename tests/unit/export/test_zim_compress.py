@@ -36,6 +36,8 @@ class Entry(Item):
 def write(path, entries, *, cluster_bytes=2048, compression=Compression.none):
     creator = Creator(path).config_indexing(True, "eng")
     creator.config_compression(compression).config_clustersize(cluster_bytes)
+    if compression is not Compression.none:
+        creator.config_nbworkers(1)  # each takes 35 MB
     creator.set_mainpath("a/0")
     with creator:
         for entry in entries:
