@@ -16,6 +16,7 @@ from typing import Final
 from crawld.core.units import DAY_S
 from crawld.simweb.site import ValidatorBehavior
 from crawld.store.engine.migrate import migrations
+from crawld.universe.lone_plans import lone_kind
 from crawld.universe.plan import (
     ClockStep,
     ControlRequest,
@@ -56,16 +57,6 @@ CAMPAIGN_DAYS: Final = (0.02, 0.02, 0.02, 0.02, 0.1, 0.1, 1.2)
 LEAST_GAP_DAYS: Final = 0.1
 """Days of a universe that is long enough for the outage of a wiki, and what follows."""
 
-LONE_WIKI_SHARE: Final = 0.05
-LONE_WIKI_DAYS, LONE_WIKI_DELAY_S = 0.4, 60.0
-"""A share of the seeds has a wiki alone that forgets its changes during an outage: among many
-faults nobody can say when its mirror must show them again."""
-
-LONE_REPLICA_SHARE: Final = 0.04
-LONE_REPLICA_DAYS, LONE_REPLICA_DELAY_S = 0.4, 60.0
-"""A share of the seeds has two hosts of one owner with the same pages, which change apart: a
-verdict on a replica takes hours without faults."""
-
 FORBIDDEN: Final = ("", "", "/wiki/B", "/wiki/S", "/wiki/T")
 """Prefixes that editions of robots.txt disallow; each covers some pages, an empty one none."""
 
@@ -79,19 +70,15 @@ STEPS_S: Final = (-DAY_S, -3_600.0, -2.0, 2.0, 3_600.0, DAY_S)
 
 def campaign_days(seed: int) -> float:
     """Return how many days the universe of a seed lasts in a campaign."""
-    if _has_lone_wiki(seed):
-        return LONE_WIKI_DAYS
-    if _has_lone_replica(seed):
-        return LONE_REPLICA_DAYS
+    if (alone := lone_kind(seed)) is not None:
+        return alone.days
     return random.Random(f"days of {seed}").choice(CAMPAIGN_DAYS)
 
 
 def draw_plan(seed: int, days: float) -> UniversePlan:
     """Return the plan of a seed."""
-    if days >= LONE_WIKI_DAYS and _has_lone_wiki(seed):
-        return _lone_wiki_plan(seed, days)
-    if days >= LONE_REPLICA_DAYS and _has_lone_replica(seed):
-        return _lone_replica_plan(seed, days)
+    if (alone := lone_kind(seed, days)) is not None:
+        return alone.plan(seed, days)
     rng = random.Random(seed)
     delays_s = [each for each in HOST_DELAYS_S if days * DAY_S / each <= MOST_SLOTS]
     delay_s = rng.choice(delays_s or HOST_DELAYS_S[-1:])
@@ -113,69 +100,6 @@ def draw_plan(seed: int, days: float) -> UniversePlan:
         max_requests_per_s=drawing.max_requests_per_s(delay_s),
         max_bytes_per_s=drawing.max_bytes_per_s(),
         group=drawing.group(delay_s),
-    )
-
-
-def _has_lone_wiki(seed: int) -> bool:
-    return random.Random(f"lone wiki of {seed}").random() < LONE_WIKI_SHARE
-
-
-def _lone_wiki_plan(seed: int, days: float) -> UniversePlan:
-    """Return a plan of one wiki that forgets what changes in the first half of an outage."""
-    rng = random.Random(seed)
-    duration_s, pages = days * DAY_S, rng.randint(80, 150)
-    from_s, lasts_s = rng.uniform(0.35, 0.5) * duration_s, rng.uniform(0.08, 0.15) * duration_s
-    kind = rng.choice((FaultKind.REFUSED, FaultKind.SILENT, FaultKind.BROKEN, FaultKind.RESET))
-    host = HostPlan(
-        "wiki.test",
-        (NameEdition(0.0, "93.184.216.10"),),
-        pages,
-        rng.getrandbits(32),
-        (RobotsEdition(0.0, "", None),),
-        (FaultPeriod(kind, from_s, from_s + lasts_s, 1.0, 0),),
-        change_seed=rng.getrandbits(32),
-        changes_per_day=rng.uniform(0.3, 0.9),
-        wiki=True,
-        keeps_changes_s=lasts_s / 2.0,
-    )
-    ends = tuple(
-        LifeEnd(rng.choice(list(EndKind)), rng.uniform(0.1, 0.6) * duration_s, 1.0)
-        for _ in range(rng.choice((0, 0, 1)))
-    )
-    return UniversePlan(
-        seed, days, LONE_WIKI_DELAY_S, (host,), ends, min_revisit_s=rng.choice((0.0, 600.0))
-    )
-
-
-def _has_lone_replica(seed: int) -> bool:
-    return random.Random(f"lone replica of {seed}").random() < LONE_REPLICA_SHARE
-
-
-def _lone_replica_plan(seed: int, days: float) -> UniversePlan:
-    """Return a plan of a host and its mirror, whose pages change at their own times."""
-    rng = random.Random(seed)
-    pages, site_seed, sitemap = rng.randint(25, 50), rng.getrandbits(32), rng.random() < 0.5
-    hosts = tuple(
-        HostPlan(
-            name,
-            (NameEdition(0.0, f"93.184.216.{10 + number}"),),
-            pages,
-            site_seed,
-            (RobotsEdition(0.0, "", None),),
-            (),
-            change_seed=rng.getrandbits(32),
-            changes_per_day=rng.uniform(0.4, 0.9),
-            sitemap=sitemap,
-        )
-        for number, name in enumerate(("site0.test", "mirror.site0.test"))
-    )
-    ends = tuple(
-        LifeEnd(rng.choice(list(EndKind)), rng.uniform(0.2, 0.8) * days * DAY_S, 1.0)
-        for _ in range(rng.choice((0, 0, 1)))
-    )
-    revisit_s = rng.choice((0.0, 600.0))
-    return UniversePlan(
-        seed, days, LONE_REPLICA_DELAY_S, hosts, ends, min_revisit_s=revisit_s, prune=True
     )
 
 

@@ -7,8 +7,10 @@ import pytest
 from crawld.core.audit import AuditResult
 from crawld.core.units import DAY_S
 from crawld.daemon.jobs import audit
+from crawld.universe.draw import campaign_days, draw_plan
 from crawld.universe.event_log import EventLog
 from crawld.universe.findings import Findings
+from crawld.universe.lone_plans import SITE, lone_kind
 from crawld.universe.measured_freshness import MOST_PAGES, MeasuredFreshness
 from crawld.universe.plan import ClockStep, ControlRequest, FaultKind, FaultPeriod, UniversePlan
 from crawld.universe.run_universe import run_universe
@@ -126,3 +128,12 @@ def test_audits_that_count_every_copy_as_fresh_are_found(tmp_path, monkeypatch):
     monkeypatch.setattr(audit, "_FRESH_OUTCOMES", outcomes)
     wrong = measured(tmp_path / "wrong")
     assert {each.invariant for each in wrong.found.violations} == {"measured_freshness"}
+
+
+def test_some_seeds_have_a_site_alone_whose_freshness_is_measured():
+    alone = [seed for seed in range(1, 301) if lone_kind(seed) is SITE]
+    assert 4 <= len(alone) <= 24
+    plans = [draw_plan(seed, campaign_days(seed)) for seed in alone]
+    judged = [plan for plan in plans if MeasuredFreshness(plan, Findings(EventLog()), {})._copies]
+    assert len(judged) > len(plans) / 2
+    assert draw_plan(alone[0], 0.1).days == 0.1

@@ -11,9 +11,10 @@ from crawld.store.engine import migrate
 from crawld.store.engine.connection import open_connection
 from crawld.store.frontier import frontier, site
 from crawld.store.versions.version import read_body
-from crawld.universe.draw import LONE_REPLICA_DAYS, campaign_days, draw_plan
+from crawld.universe.draw import campaign_days, draw_plan
 from crawld.universe.event_log import EventLog
 from crawld.universe.findings import Findings
+from crawld.universe.lone_plans import REPLICA, lone_kind
 from crawld.universe.plan import START_AT, ClockStep, UniversePlan
 from crawld.universe.replica_audit import COMPARED_S, check_replicas
 from tests.unit.store.rows import changed
@@ -102,9 +103,8 @@ def test_a_page_that_is_visited_may_differ(broken):
 
 
 def test_some_seeds_have_a_replica_alone():
-    days = [seed for seed in range(1, 301) if campaign_days(seed) == LONE_REPLICA_DAYS]
-    plans = [draw_plan(seed, LONE_REPLICA_DAYS) for seed in days]
-    alone = [plan for plan in plans if len(plan.hosts) == 2]
+    seeds = [seed for seed in range(1, 301) if lone_kind(seed) is REPLICA]
+    alone = [draw_plan(seed, campaign_days(seed)) for seed in seeds]
     assert 4 <= len(alone) <= 24
     for plan in alone:
         assert plan.hosts[0].site_seed == plan.hosts[1].site_seed

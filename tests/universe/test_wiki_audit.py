@@ -5,16 +5,11 @@ from dataclasses import replace
 import pytest
 import trio
 
-from crawld.universe.draw import (
-    CAMPAIGN_DAYS,
-    LONE_REPLICA_DAYS,
-    LONE_WIKI_DAYS,
-    campaign_days,
-    draw_plan,
-)
+from crawld.universe.draw import CAMPAIGN_DAYS, campaign_days, draw_plan
 from crawld.universe.event_log import EventLog
 from crawld.universe.findings import Findings
 from crawld.universe.freshness_audit import FreshnessAudit
+from crawld.universe.lone_plans import REPLICA, SITE, WIKI, lone_kind
 from crawld.universe.plan import (
     ClockStep,
     DiskFault,
@@ -90,17 +85,12 @@ def test_what_else_keeps_the_daemon_from_its_work_is_an_excuse(excuse):
 
 
 def test_a_twentieth_of_the_seeds_has_such_a_wiki():
-    days = {seed: campaign_days(seed) for seed in range(1, 1_001)}
-    # Those with a lone replica may last as long.
-    alone = [
-        seed
-        for seed, lasts in days.items()
-        if lasts == LONE_WIKI_DAYS and draw_plan(seed, lasts).hosts[0].wiki
-    ]
+    alone = [seed for seed in range(1, 1_001) if lone_kind(seed) is WIKI]
     assert 30 <= len(alone) <= 70
-    assert set(days.values()) == {*CAMPAIGN_DAYS, LONE_WIKI_DAYS, LONE_REPLICA_DAYS}
+    lasts = {campaign_days(seed) for seed in range(1, 1_001)}
+    assert lasts == {*CAMPAIGN_DAYS, WIKI.days, REPLICA.days, SITE.days}
     for seed in alone[:5]:
-        plan = draw_plan(seed, LONE_WIKI_DAYS)
+        plan = draw_plan(seed, campaign_days(seed))
         (host,) = plan.hosts
         assert host.keeps_changes_s is not None
         assert host.faults[-1].until_s < plan.duration_s * 0.7
