@@ -16,6 +16,7 @@ from crawld.daemon.api import control_socket
 from crawld.daemon.process import COLLECTOR_THRESHOLDS
 from crawld.store.engine import migrate
 from tests import daemon_memory
+from tests.peer.fork_server import end_fork_server
 
 # A deadline, or a limit on the time to draw examples, would test the speed of the machine.
 settings.register_profile("crawld", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -113,6 +114,12 @@ def pytest_collection_finish():
     """Exempt all collected tests from garbage collection, which each start of a daemon runs."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _end_fork_server():
+    yield
+    end_fork_server()
 
 
 FREED_AT_ONCE = 10

@@ -9,7 +9,7 @@ import pytest
 import trustme
 
 from tests.peer.crawld_process import with_crawld, with_simweb
-from tests.peer.fork_server import end_fork_server, server_pid
+from tests.peer.fork_server import server_pid
 from tests.peer.mediawiki import make_template, template_of, with_mediawiki
 from tests.peer.nginx import with_nginx
 
@@ -35,12 +35,6 @@ def children():
             with contextlib.suppress(FileNotFoundError):  # the thread ended after it was listed
                 found.update((task / "children").read_text().split())
     return found - {str(server)}
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _end_fork_server():
-    yield
-    end_fork_server()
 
 
 @pytest.fixture(autouse=True)

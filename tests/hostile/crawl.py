@@ -1,11 +1,14 @@
 """Run a daemon over hostile hosts and a healthy one, each in a process of its own."""
 
 import signal
+import sys
 import time
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 
-from crawld.bench import crawld_process
+import pytest
+
+from crawld.bench import hostile_world, simweb_process
 from crawld.bench.crawld_process import DaemonProcess
 from crawld.bench.hostile_outcomes import Outcomes
 from crawld.bench.hostile_world import (
@@ -15,10 +18,10 @@ from crawld.bench.hostile_world import (
     trusting,
     write_config,
 )
-from crawld.bench.process import run_child
 from crawld.bench.simweb_process import run_simweb
 from crawld.simweb.hostile.names import VAULT_ADDRESS
 from crawld.simweb.ledger import Ledger
+from tests.hostile.forked_child import run_forked_child
 
 GUARD_S = 400.0
 """Longest wait for a group; a working daemon needs much less."""
@@ -58,6 +61,9 @@ def crawl(directory, cases, *, total_s, guard_s=GUARD_S, max_memory_bytes=None):
     )
     names = [case.name for case in cases]
     with ExitStack() as stack:
+        patched = stack.enter_context(pytest.MonkeyPatch.context())
+        for module in (hostile_world, simweb_process):
+            patched.setattr(module, "run_child", run_forked_child)
         world = stack.enter_context(run_hostile_world(directory / "world", names))
         options = ("--host", HEALTHY_HOST, "--pages", str(HEALTHY_PAGES), "--ledger", "l.jsonl")
         _, port = stack.enter_context(run_simweb(directory / "healthy", *options))
@@ -65,13 +71,14 @@ def crawl(directory, cases, *, total_s, guard_s=GUARD_S, max_memory_bytes=None):
         config = write_config(directory, world, cases, limits, healthy_seeds=(seed,))
         (directory / "daemon").mkdir()
         socket = directory / "mirror.sock"
-        command = crawld_process.command("run", "-c", str(config), "--socket", str(socket))
-        child = stack.enter_context(run_child(trusting(world, command), directory / "daemon"))
+        command = [sys.executable, "-m", "crawld.cli.main", "run", "-c", str(config)]
+        command = trusting(world, [*command, "--socket", str(socket)])
+        child = stack.enter_context(run_forked_child(command, directory / "daemon"))
         outcomes = Outcomes(world, limits)
         with closing(DaemonProcess(child, socket)) as daemon:
             daemon.wait_answering()
             _wait(daemon, outcomes, world, cases, guard_s)
-        found = Crawl(exit_code=child.stop(signal.SIGTERM).exit_code, output=child.output())
+        found = Crawl(exit_code=child.stop(signal.SIGTERM), output=child.output())
         ledger = world.ledger()
         assert "Traceback" not in world.output(), world.output()[-2000:]
     found.wrong = {

@@ -218,7 +218,8 @@ def _main() -> None:
         gc.freeze()
         module = _serve(control)
     if module is not None:
-        sys.modules.pop(module, None)  # it is executed once more, as `__main__`
+        for name in (module, f"{module}.__main__"):  # it is executed once more, as `__main__`
+            sys.modules.pop(name, None)
         end.run(module)
 
 
