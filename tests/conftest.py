@@ -12,6 +12,7 @@ from collections import defaultdict
 import pytest
 from hypothesis import HealthCheck, settings
 
+from crawld.core.content import language
 from crawld.daemon.api import control_socket
 from crawld.daemon.process import COLLECTOR_THRESHOLDS
 from crawld.store.engine import migrate
@@ -157,6 +158,13 @@ def _free_daemons():
         if _ended_daemons % FREED_AT_ONCE == 0:
             gc.collect()
     daemon_memory.return_if_large()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _drop_model_of_languages():
+    """Drop the model of languages, 60 MB, which few files of tests load."""
+    yield
+    language._identifier.cache_clear()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -4,16 +4,13 @@ import gc
 import os
 import sys
 
-from crawld.core.content import language
 from crawld.daemon.process import return_heap_memory
 from crawld.process_status import memory_mb
 
-_KEPT_MB, _STEP_MB = 340.0, 20.0
+_KEPT_MB = 340.0
+_TRIM_STEP_MB, _COLLECT_STEP_MB = 8.0, 20.0
 
-_MODEL_KEPT_MB = 410.0
-"""Above it, the model of languages is dropped after a test: 60 MB, and 0.6 s to read it again."""
-
-_returned_from_mb = _KEPT_MB
+_trimmed_mb = _collected_mb = _KEPT_MB
 
 
 def forget_routes() -> None:
@@ -37,14 +34,12 @@ def _resident_mb() -> float:
 
 def return_if_large() -> None:
     """Return free memory to the system once the process has become larger: daemons keep theirs."""
-    global _returned_from_mb
-    if _resident_mb() <= _returned_from_mb:
+    global _trimmed_mb, _collected_mb
+    if _resident_mb() <= _trimmed_mb + _TRIM_STEP_MB:
         return
     return_heap_memory()
-    if (resident_mb := _resident_mb()) <= _returned_from_mb:
-        return  # most large tests leave free memory only
-    if resident_mb > _MODEL_KEPT_MB:
-        language._identifier.cache_clear()
-    gc.collect()
-    return_heap_memory()
-    _returned_from_mb = max(_KEPT_MB, _resident_mb() + _STEP_MB)
+    if _resident_mb() > _collected_mb + _COLLECT_STEP_MB:  # most large tests leave no garbage
+        gc.collect()
+        return_heap_memory()
+        _collected_mb = max(_KEPT_MB, _resident_mb())
+    _trimmed_mb = max(_KEPT_MB, _resident_mb())
