@@ -19,6 +19,7 @@ from crawld.lab.interval_fits import (
     page_intervals,
     pooled,
 )
+from tests.lab.lab_process import run_lab
 
 DAY_S = 86_400.0
 NONE = np.zeros(0)
@@ -118,9 +119,9 @@ def test_the_command_writes_fits_and_a_plot(tmp_path):
     ]
     source.write_text("page_id,changed_at\n" + "\n".join(rows) + "\n")
     arguments = ["fit", "--histories", str(source), "--json", str(out), "--plot", str(plot)]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-    assert "weibull" in result.output
+    result = run_lab(arguments, tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "weibull" in result.stdout
     value = json.loads(out.read_text())
     assert (value["pages"], value["intervals"]) == (4, 4 * 119)
     rows = {row["family"]: row for row in value["rows"]}

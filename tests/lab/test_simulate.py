@@ -19,6 +19,7 @@ from crawld.lab.histories import from_times
 from crawld.lab.scenario import scenario_of
 from crawld.lab.simulate import Task, run
 from crawld.lab.site_shapes import site
+from tests.lab.lab_process import run_lab
 
 START = 1.2e9
 SEEDS_OF_ROBOTS = (1, 2, 3)
@@ -348,8 +349,8 @@ def test_the_command_writes_rows_and_a_plot(tmp_path):
     out, plot = tmp_path / "o.json", tmp_path / "o.svg"
     arguments = ["simulate", "--histories", str(source), "--policies", "uniform,index"]
     arguments += ["--budget", "0.5,2", "--from", "2008-01-10", "--duration", "8d"]
-    result = CliRunner().invoke(app, [*arguments, "--json", str(out), "--plot", str(plot)])
-    assert result.exit_code == 0, result.output
+    result = run_lab([*arguments, "--json", str(out), "--plot", str(plot)], tmp_path)
+    assert result.returncode == 0, result.stderr
     value = json.loads(out.read_text())
     assert [row["policy"] for row in value["rows"]] == ["uniform", "uniform", "index", "index"]
     assert value["pages"] == 5
