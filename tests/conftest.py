@@ -144,16 +144,12 @@ def _freeze_no_daemons():
 
 @pytest.fixture(autouse=True)
 def _free_daemons():
-    """Free the memory of daemons that ran in tests, about 2 MB each.
-
-    Caches of FastAPI hold their routes.
-    """
+    """Free the memory of daemons that ran in tests."""
     global _ended_daemons
     before = gc.get_threshold()
     yield
     if gc.get_threshold() != before:
         gc.set_threshold(*before)
-        daemon_memory.forget_routes()
         _ended_daemons += 1
         if _ended_daemons % FREED_AT_ONCE == 0:
             gc.collect()

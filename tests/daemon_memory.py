@@ -2,7 +2,6 @@
 
 import gc
 import os
-import sys
 
 from crawld.daemon.process import return_heap_memory
 from crawld.process_status import memory_mb
@@ -11,14 +10,6 @@ _KEPT_MB = 340.0
 _TRIM_STEP_MB, _COLLECT_STEP_MB = 8.0, 20.0
 
 _trimmed_mb = _collected_mb = _KEPT_MB
-
-
-def forget_routes() -> None:
-    """Empty the caches of FastAPI, which hold the routes of daemons, and so the daemons."""
-    models = sys.modules.get("fastapi.dependencies.models")
-    for cached in vars(models).values() if models else ():
-        if hasattr(cached, "cache_clear"):
-            cached.cache_clear()
 
 
 def collect() -> None:

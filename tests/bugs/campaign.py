@@ -48,7 +48,6 @@ def run_seed(seed: int) -> dict[str, Any]:
             failed = {"seed": seed, "days": days, "plan_sha256": plan, "visits": 0}
             return {**failed, "violations": [violation]}
         finally:
-            daemon_memory.forget_routes()
             daemon_memory.collect()
 
 

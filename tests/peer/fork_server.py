@@ -214,6 +214,7 @@ def _main() -> None:
         for each in IMPORTED:
             import_module(each)
         client_context()  # reads the certificates of all authorities
+        import_module("crawld.daemon.api.server").control_routes()
         gc.collect()
         gc.freeze()
         module = _serve(control)

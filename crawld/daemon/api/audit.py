@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query
 
 from crawld.core.audit import AuditResult, day_of
 from crawld.core.units import DAY_S
+from crawld.daemon.api.parameters import Served
 from crawld.daemon.api.schemas.status import (
     AuditedFreshness,
     AuditStatus,
@@ -22,12 +23,12 @@ from crawld.store.changes import audit
 from crawld.store.changes.audit import AuditRow
 
 
-def add_audit_routes(router: APIRouter, daemon: Daemon) -> None:
+def add_audit_routes(router: APIRouter) -> None:
     """Add the routes."""
 
     @router.get("/audits")
     async def audits(
-        days: Annotated[int, Query(ge=1, le=731)] = 30, site: str | None = None
+        daemon: Served, days: Annotated[int, Query(ge=1, le=731)] = 30, site: str | None = None
     ) -> list[AuditStatus]:
         """The freshness that random visits found for each site, by day."""
         return await audit_statuses(daemon, days, site)

@@ -10,9 +10,8 @@ from starlette.exceptions import HTTPException
 
 from crawld.core.event import EventKind, event_urn
 from crawld.daemon.api.lookup import canonical, parse_time
-from crawld.daemon.api.parameters import After, Limit
+from crawld.daemon.api.parameters import After, Limit, Served
 from crawld.daemon.api.schemas.changes import Changes, ChangeStatus
-from crawld.daemon.daemon import Daemon
 from crawld.store.frontier import site as site_rows
 from crawld.store.mirror import events
 from crawld.store.mirror.events import ALL_KINDS, NEWEST_ID, EventFilter, EventList
@@ -20,11 +19,12 @@ from crawld.store.mirror.events import ALL_KINDS, NEWEST_ID, EventFilter, EventL
 Size = Annotated[float, Query(ge=0.0, le=100.0, allow_inf_nan=False)]
 
 
-def add_change_routes(router: APIRouter, daemon: Daemon) -> None:
+def add_change_routes(router: APIRouter) -> None:
     """Add the route."""
 
     @router.get("/changes")
     async def changes(
+        daemon: Served,
         after: After | None = None,
         before: After | None = None,
         since: str | None = None,

@@ -7,6 +7,7 @@ from typing import Final
 from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 
+from crawld.daemon.api.parameters import Served
 from crawld.daemon.api.schemas.dust import DustForm, DustList, DustRuleStatus
 from crawld.daemon.api.schemas.status import Done
 from crawld.daemon.daemon import Daemon
@@ -16,11 +17,11 @@ from crawld.store.frontier.dust import DustRuleRow, RuleWord
 JOB: Final = "dust"
 
 
-def add_dust_routes(router: APIRouter, daemon: Daemon) -> None:
+def add_dust_routes(router: APIRouter) -> None:
     """Add the routes."""
 
     @router.get("/dust")
-    async def rules(origin: str | None = None) -> DustList:
+    async def rules(daemon: Served, origin: str | None = None) -> DustList:
         """Rules by which URLs show the same page, of one origin or all."""
         rows = await daemon.database.read(dust.list_rules)
         hidden = await daemon.database.read(dust_page.count_hidden)
@@ -33,17 +34,17 @@ def add_dust_routes(router: APIRouter, daemon: Daemon) -> None:
         )
 
     @router.post("/dust/confirm")
-    async def confirm(form: DustForm) -> Done:
+    async def confirm(daemon: Served, form: DustForm) -> Done:
         """Apply a rule, whatever its trial says; pages that differ are still visited."""
         return await _decide(daemon, form, "confirmed")
 
     @router.post("/dust/revoke")
-    async def revoke(form: DustForm) -> Done:
+    async def revoke(daemon: Served, form: DustForm) -> Done:
         """Apply a rule no more; the pages that it hides return."""
         return await _decide(daemon, form, "revoked")
 
     @router.post("/dust/forget")
-    async def forget(form: DustForm) -> Done:
+    async def forget(daemon: Served, form: DustForm) -> Done:
         """Forget what was confirmed or revoked: pages decide again."""
         return await _decide(daemon, form, None)
 

@@ -32,6 +32,7 @@ from crawld.core.revisit.forecast import (
 from crawld.core.revisit.freshness_now import FreshnessNow
 from crawld.core.revisit.polling import combine_quality, hint_quality
 from crawld.core.units import DAY_S, YEAR_S
+from crawld.daemon.api.parameters import Served
 from crawld.daemon.api.schemas.forecast import (
     Forecast,
     ForecastAssumptions,
@@ -116,11 +117,12 @@ class _Changes(NamedTuple):
         return max((self.reported or 0.0) / self.history, 1.0) if self.history else 1.0
 
 
-def add_forecast_routes(router: APIRouter, daemon: Daemon) -> None:
+def add_forecast_routes(router: APIRouter) -> None:
     """Add the route."""
 
     @router.get("/forecast")
     async def forecast(
+        daemon: Served,
         what: str | None = None,
         target: Annotated[float | None, Query(gt=0.0, lt=1.0)] = None,
     ) -> Forecast:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from crawld.daemon.api.parameters import Served
 from crawld.daemon.api.schemas.hints import HintSourceStatus
 from crawld.daemon.api.views import site_names
 from crawld.daemon.daemon import Daemon
@@ -11,11 +12,11 @@ from crawld.store.changes import hint, hint_source
 from crawld.store.changes.hint_source import SourceRow
 
 
-def add_hint_routes(router: APIRouter, daemon: Daemon) -> None:
+def add_hint_routes(router: APIRouter) -> None:
     """Add the routes."""
 
     @router.get("/hints")
-    async def hints() -> list[HintSourceStatus]:
+    async def hints(daemon: Served) -> list[HintSourceStatus]:
         """Hint sources: cursor, lag, reliability, cost in requests, gain."""
         return await hint_statuses(daemon)
 

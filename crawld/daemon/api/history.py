@@ -18,7 +18,7 @@ from crawld.core.content.analysis import read_blocks
 from crawld.core.content.blocks import Blocks
 from crawld.core.content.page_diff import diff_pages
 from crawld.daemon.api.lookup import known_page, parse_time
-from crawld.daemon.api.parameters import Limit
+from crawld.daemon.api.parameters import Limit, Served
 from crawld.daemon.api.schemas.history import Diff, DiffHunk, DiffPiece, History, VersionDetail
 from crawld.daemon.api.views import version_status, version_statuses
 from crawld.daemon.daemon import Daemon
@@ -36,11 +36,12 @@ FIRST_TIME: Final = 1_000_000_000
 Named = Annotated[str | None, Query(description="a version number, or a time")]
 
 
-def add_history_routes(router: APIRouter, daemon: Daemon) -> None:
+def add_history_routes(router: APIRouter) -> None:
     """Add the routes."""
 
     @router.get("/history")
     async def history(
+        daemon: Served,
         url: str,
         before: str | None = None,
         limit: Limit = 100,
@@ -59,7 +60,9 @@ def add_history_routes(router: APIRouter, daemon: Daemon) -> None:
         )
 
     @router.get("/diff")
-    async def diff(url: str, a: Named = None, b: Named = None, raw: bool = False) -> Diff:
+    async def diff(
+        daemon: Served, url: str, a: Named = None, b: Named = None, raw: bool = False
+    ) -> Diff:
         """The changes from one copy to another, by default between the last two.
 
         Blocks that change by themselves are skipped, unless `raw`.
@@ -70,7 +73,7 @@ def add_history_routes(router: APIRouter, daemon: Daemon) -> None:
         return await daemon.database.read(_diff, page, old, new, raw, daemon.analyser.marks)
 
     @router.get("/body", response_class=Response)
-    async def body(url: str, at: Named = None) -> Response:
+    async def body(daemon: Served, url: str, at: Named = None) -> Response:
         """The body of a copy, by default the last one, byte for byte."""
         page = await known_page(daemon, url)
         content = await daemon.database.read(_body, page, at, daemon.clock.now())

@@ -5,17 +5,17 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from crawld.config.notify import NotifyConfig
+from crawld.daemon.api.parameters import Served
 from crawld.daemon.api.schemas.notify import NotifyStatus, NotifyTest
 from crawld.daemon.api.schemas.status import Done
-from crawld.daemon.daemon import Daemon
 from crawld.store.notification import RuleState
 
 
-def add_notify_routes(router: APIRouter, daemon: Daemon) -> None:
+def add_notify_routes(router: APIRouter) -> None:
     """Add the routes."""
 
     @router.get("/notify")
-    async def rules() -> list[NotifyStatus]:
+    async def rules(daemon: Served) -> list[NotifyStatus]:
         """The rules of notification and what became of their messages."""
         states = {state.name: state for state in await daemon.background.notifier.states()}
         return [
@@ -25,13 +25,13 @@ def add_notify_routes(router: APIRouter, daemon: Daemon) -> None:
         ]
 
     @router.post("/notify/{name}/test")
-    async def test(name: str) -> NotifyTest:
+    async def test(daemon: Served, name: str) -> NotifyTest:
         """Send a test message now, by the way of all messages of the rule."""
         result = await daemon.background.notifier.test(name)
         return NotifyTest(name=name, delivered=result.delivered, trouble=result.trouble)
 
     @router.post("/notify/{name}/retry")
-    async def retry(name: str) -> Done:
+    async def retry(daemon: Served, name: str) -> Done:
         """Send what waits now."""
         state = await daemon.background.notifier.retry(name)
         waiting = state.waiting if state is not None else 0

@@ -1,15 +1,25 @@
-"""Types of query parameters, and the responses that every route may give."""
+"""Types of parameters, and the responses that every route may give."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
-from fastapi import Query
+from fastapi import Depends, Query, Request
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from crawld.daemon.api.schemas.form import MAX_ROW_ID
 from crawld.daemon.api.schemas.status import InvalidRequest, Problem
+from crawld.daemon.daemon import Daemon
+
+
+async def _served(request: Request) -> Daemon:
+    daemon: Daemon = request.app.state.daemon
+    return daemon
+
+
+Served = Annotated[Daemon, Depends(_served)]
+"""The daemon of the application. Routes hold none, so that a process makes them once."""
 
 After = Annotated[int, Query(ge=0, le=MAX_ROW_ID)]
 Limit = Annotated[int, Query(ge=1, le=10_000)]

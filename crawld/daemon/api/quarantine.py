@@ -9,6 +9,7 @@ from starlette.exceptions import HTTPException
 from crawld.core.revisit.due import AT_ONCE
 from crawld.core.url import split_url
 from crawld.daemon.api.lookup import canonical
+from crawld.daemon.api.parameters import Served
 from crawld.daemon.api.schemas.status import Done, QuarantinedPage, QuarantineReleaseForm
 from crawld.daemon.daemon import Daemon
 from crawld.store.frontier import page as page_rows
@@ -17,17 +18,17 @@ from crawld.store.frontier import quarantine as rows
 log = structlog.get_logger(__name__)
 
 
-def add_quarantine_routes(router: APIRouter, daemon: Daemon) -> None:
+def add_quarantine_routes(router: APIRouter) -> None:
     """Add the routes."""
 
     @router.get("/quarantine")
-    async def quarantine() -> list[QuarantinedPage]:
+    async def quarantine(daemon: Served) -> list[QuarantinedPage]:
         """Pages and documents in quarantine, the newest first."""
         found = await daemon.database.read(rows.list_rows)
         return [QuarantinedPage(**each._asdict()) for each in found]
 
     @router.post("/quarantine/release")
-    async def release(form: QuarantineReleaseForm) -> Done:
+    async def release(daemon: Served, form: QuarantineReleaseForm) -> Done:
         """Analyse a page or document again, from its next visit on."""
         url = canonical(form.url)
         if not await daemon.database.write(rows.release, url):

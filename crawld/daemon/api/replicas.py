@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from crawld.core.replica.reasons import reasons
 from crawld.core.replica.storm import storm_limit
 from crawld.core.replica.verdict import HostAgreement, VerdictLevel
-from crawld.daemon.api.parameters import After, Limit
+from crawld.daemon.api.parameters import After, Limit, Served
 from crawld.daemon.api.replica_decisions import JOB, decide, decide_all
 from crawld.daemon.api.replica_selection import known_server_id
 from crawld.daemon.api.schemas.replicas import (
@@ -33,12 +33,16 @@ MAX_PAIRS: Final = 2_000
 """Pairs in one response, the most certain: a wiki farm may have 100,000."""
 
 
-def add_replica_routes(router: APIRouter, daemon: Daemon) -> None:
+def add_replica_routes(router: APIRouter) -> None:
     """Add the routes."""
 
     @router.get("/replicas")
     async def replicas(
-        host: str | None = None, all: bool = False, start: After = 0, limit: Limit = 100
+        daemon: Served,
+        host: str | None = None,
+        all: bool = False,
+        start: After = 0,
+        limit: Limit = 100,
     ) -> Replicas:
         """Replicas, questions first, and pairs: those decided, those of one host, or all.
 
@@ -47,27 +51,27 @@ def add_replica_routes(router: APIRouter, daemon: Daemon) -> None:
         return await replica_statuses(daemon, host, every_pair=all, start=start, limit=limit)
 
     @router.post("/replicas/confirm")
-    async def confirm(form: ReplicaForm) -> ReplicaDecision:
+    async def confirm(daemon: Served, form: ReplicaForm) -> ReplicaDecision:
         """Confirm that hosts are replicas: a pair, a group, or those that match a pattern."""
         return await decide(daemon, form, "confirmed")
 
     @router.post("/replicas/confirm-all")
-    async def confirm_all(dry_run: bool = False) -> ReplicaDecision:
+    async def confirm_all(daemon: Served, dry_run: bool = False) -> ReplicaDecision:
         """Permit the next search to prune every replica that waits for its turn."""
         return await decide_all(daemon, dry_run=dry_run)
 
     @router.post("/replicas/reject")
-    async def reject(form: ReplicaForm) -> ReplicaDecision:
+    async def reject(daemon: Served, form: ReplicaForm) -> ReplicaDecision:
         """Reject that hosts are replicas; their pages return."""
         return await decide(daemon, form, "rejected")
 
     @router.post("/replicas/forget")
-    async def forget(form: ReplicaForm) -> ReplicaDecision:
+    async def forget(daemon: Served, form: ReplicaForm) -> ReplicaDecision:
         """Forget what was confirmed or rejected: the searches decide again."""
         return await decide(daemon, form, None)
 
     @router.post("/replicas/prefer")
-    async def prefer(form: PreferForm) -> Done:
+    async def prefer(daemon: Served, form: PreferForm) -> Done:
         """Keep this host among its replicas."""
         await daemon.database.write(replica.prefer, await known_server_id(daemon, form.host))
         daemon.background.jobs.run_soon(JOB)

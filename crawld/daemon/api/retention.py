@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 
 from crawld.daemon.api.lookup import canonical, known_page, parse_time
-from crawld.daemon.api.parameters import After, Limit
+from crawld.daemon.api.parameters import After, Limit, Served
 from crawld.daemon.api.schemas.retention import (
     HoldingStatus,
     PinForm,
@@ -28,16 +28,17 @@ from crawld.store.versions import quota
 log = structlog.get_logger(__name__)
 
 
-def add_retention_routes(router: APIRouter, daemon: Daemon) -> None:
+def add_retention_routes(router: APIRouter) -> None:
     """Add the routes."""
-    _pins(router, daemon)
-    _purges(router, daemon)
-    _quotas(router, daemon)
+    _pins(router)
+    _purges(router)
+    _quotas(router)
 
 
-def _pins(router: APIRouter, daemon: Daemon) -> None:
+def _pins(router: APIRouter) -> None:
     @router.get("/pins")
     async def pins(
+        daemon: Served,
         after: After = 0,
         limit: Limit = 100,
     ) -> list[PinStatus]:
@@ -46,7 +47,7 @@ def _pins(router: APIRouter, daemon: Daemon) -> None:
         return [_pin_status(row) for row in rows]
 
     @router.post("/pin")
-    async def pin(form: PinForm) -> Done:
+    async def pin(daemon: Served, form: PinForm) -> Done:
         """Pin a page to the copy in force at a time, or release it."""
         page = await known_page(daemon, form.url)
         if form.release:
@@ -61,9 +62,9 @@ def _pins(router: APIRouter, daemon: Daemon) -> None:
         return Done(done=f"{page.url} is held at version {row.version_id}; newer ones are kept")
 
 
-def _purges(router: APIRouter, daemon: Daemon) -> None:
+def _purges(router: APIRouter) -> None:
     @router.post("/purge")
-    async def purge(form: PurgeForm) -> PurgeReport:
+    async def purge(daemon: Served, form: PurgeForm) -> PurgeReport:
         """Take pages down and keep them out, or readmit them."""
         urls = [canonical(url) for url in form.urls]
         if form.release:
@@ -77,9 +78,9 @@ def _purges(router: APIRouter, daemon: Daemon) -> None:
         )
 
 
-def _quotas(router: APIRouter, daemon: Daemon) -> None:
+def _quotas(router: APIRouter) -> None:
     @router.get("/retention")
-    async def retention() -> list[QuotaStatus]:
+    async def retention(daemon: Served) -> list[QuotaStatus]:
         """Space per quota: classes of copies in eviction order, and what the next run deletes."""
         return await quota_statuses(daemon)
 

@@ -19,7 +19,7 @@ from crawld.daemon.api.history import add_history_routes, version_detail
 from crawld.daemon.api.lookup import known_host, known_page
 from crawld.daemon.api.notify import add_notify_routes
 from crawld.daemon.api.page_classes import PageFilter, pages_of_class
-from crawld.daemon.api.parameters import After, Limit
+from crawld.daemon.api.parameters import After, Limit, Served
 from crawld.daemon.api.quarantine import add_quarantine_routes
 from crawld.daemon.api.replicas import add_replica_routes
 from crawld.daemon.api.retention import add_retention_routes
@@ -46,50 +46,50 @@ STILL_PAUSED_SHOWN = 5
 """Sites and hosts that a resume names as still paused."""
 
 
-def add_routes(router: APIRouter, daemon: Daemon) -> None:
-    """Add the routes of a daemon to the router of its application.
-
-    A router of their own, included there, would make the validators of each route twice.
-    """
-    _lists(router, daemon)
-    _pages(router, daemon)
-    _jobs(router, daemon)
-    _commands(router, daemon)
-    _lifecycle(router, daemon)
+def add_routes(router: APIRouter) -> None:
+    """Add all routes to a router."""
+    _lists(router)
+    _pages(router)
+    _jobs(router)
+    _commands(router)
+    _lifecycle(router)
     for add_topic in (
         *(add_history_routes, add_forecast_routes, add_retention_routes, add_audit_routes),
         *(add_replica_routes, add_hint_routes, add_quarantine_routes, add_why_routes),
         *(add_change_routes, add_notify_routes, add_dust_routes),
     ):
-        add_topic(router, daemon)
+        add_topic(router)
 
 
-def _lists(router: APIRouter, daemon: Daemon) -> None:
+def _lists(router: APIRouter) -> None:
     @router.get("/status")
-    async def status() -> schemas.Status:
+    async def status(daemon: Served) -> schemas.Status:
         """The daemon at a glance."""
         return await status_of(daemon)
 
     @router.get("/sites")
-    async def sites() -> list[schemas.SiteStatus]:
+    async def sites(daemon: Served) -> list[schemas.SiteStatus]:
         """All sites."""
         rows = await daemon.database.read(site_rows.list_sites)
         shared = await daemon.database.read(page_share.counts)
         return [site_status(daemon, row, shared.get(row.site_id, 0)) for row in rows]
 
     @router.get("/hosts")
-    async def hosts(after: str = "", limit: Limit = 100) -> list[schemas.HostStatus]:
+    async def hosts(
+        daemon: Served, after: str = "", limit: Limit = 100
+    ) -> list[schemas.HostStatus]:
         """Hosts by name, from the one after `after`."""
         rows = await daemon.database.read(host_rows.list_hosts, after=after, limit=limit)
         return [host_status(daemon, row) for row in rows]
 
     @router.get("/hosts/{host}")
-    async def host(host: str) -> schemas.HostDetail:
+    async def host(daemon: Served, host: str) -> schemas.HostDetail:
         """One host with its robots.txt and the URLs refused there."""
         return await host_detail(daemon, host)
 
     @router.get("/log")
     async def log(
+        daemon: Served,
         after: After | None = None,
         limit: Limit = 100,
         host: str | None = None,
@@ -103,9 +103,11 @@ def _lists(router: APIRouter, daemon: Daemon) -> None:
         return [visit_status(row) for row in rows]
 
 
-def _pages(router: APIRouter, daemon: Daemon) -> None:
+def _pages(router: APIRouter) -> None:
     @router.get("/page")
-    async def page(url: str, at: str | None = None) -> schemas.PageDetail | VersionDetail:
+    async def page(
+        daemon: Served, url: str, at: str | None = None
+    ) -> schemas.PageDetail | VersionDetail:
         """One page with its visits and versions, or with `at` the copy of that time."""
         record = await known_page(daemon, url)
         if at is not None:
@@ -114,6 +116,7 @@ def _pages(router: APIRouter, daemon: Daemon) -> None:
 
     @router.get("/pages")
     async def pages(
+        daemon: Served,
         site: str | None = None,
         host: str | None = None,
         state: PageState | None = None,
@@ -135,43 +138,43 @@ def _pages(router: APIRouter, daemon: Daemon) -> None:
         return [schemas.PageStatus(**{name: getattr(row, name) for name in names}) for row in rows]
 
 
-def _jobs(router: APIRouter, daemon: Daemon) -> None:
+def _jobs(router: APIRouter) -> None:
     @router.get("/jobs")
-    async def jobs() -> list[schemas.JobStatus]:
+    async def jobs(daemon: Served) -> list[schemas.JobStatus]:
         """Jobs: last run, next run, progress."""
         return [await job_status(state) for state in await daemon.background.jobs.states()]
 
     @router.post("/jobs/{name}/run")
-    async def run_job(name: str) -> schemas.Done:
+    async def run_job(daemon: Served, name: str) -> schemas.Done:
         """Run a job as soon as possible."""
         daemon.background.jobs.run_soon(name)
         return schemas.Done(done=f"job {name} runs")
 
     @router.get("/wikis")
-    async def wikis() -> list[schemas.WikiStatus]:
+    async def wikis(daemon: Served) -> list[schemas.WikiStatus]:
         """Wikis whose histories are read, and how far."""
         return await wiki_statuses(daemon)
 
 
-def _commands(router: APIRouter, daemon: Daemon) -> None:
+def _commands(router: APIRouter) -> None:
     @router.post("/add")
-    async def add(form: schemas.AddForm) -> schemas.Added:
+    async def add(daemon: Served, form: schemas.AddForm) -> schemas.Added:
         """Add URLs as seeds of a site, or as a site of their own."""
         return await add_urls(daemon, form)
 
     @router.post("/remove")
-    async def remove(form: schemas.RemoveForm) -> schemas.Done:
+    async def remove(daemon: Served, form: schemas.RemoveForm) -> schemas.Done:
         """Remove a site from the crawl."""
         await daemon.site_registry.remove(form.site)
         return schemas.Done(done=f"site {form.site} is removed from the crawl; its pages stay")
 
     @router.post("/pause")
-    async def pause(form: schemas.TargetForm) -> schemas.Done:
+    async def pause(daemon: Served, form: schemas.TargetForm) -> schemas.Done:
         """Pause a site, a host or everything."""
         return await _set_paused(daemon, form, paused=True)
 
     @router.post("/hosts/{host}/forgive")
-    async def forgive(host: str) -> schemas.Done:
+    async def forgive(daemon: Served, host: str) -> schemas.Done:
         """End the back-off of a host: its next request waits for its plain delay only."""
         row = await known_host(daemon, host)
         state = daemon.state.hosts.get(row.host)
@@ -182,25 +185,27 @@ def _commands(router: APIRouter, daemon: Daemon) -> None:
         return schemas.Done(done=f"{row.host} is asked again in {within} or less")
 
     @router.post("/resume")
-    async def resume(form: schemas.TargetForm) -> schemas.Done:
+    async def resume(daemon: Served, form: schemas.TargetForm) -> schemas.Done:
         """Resume a site, a host or everything."""
         return await _set_paused(daemon, form, paused=False)
 
 
-def _lifecycle(router: APIRouter, daemon: Daemon) -> None:
+def _lifecycle(router: APIRouter) -> None:
     @router.post("/drain")
-    async def drain() -> schemas.Done:
+    async def drain(daemon: Served) -> schemas.Done:
         """Pause everything; respond when nothing is under way and everything is in the file."""
         await daemon.drain()
         return schemas.Done(done="nothing is under way; to go on: crawlctl resume")
 
     @router.post("/reload")
-    async def reload() -> schemas.Reloaded:
+    async def reload(daemon: Served) -> schemas.Reloaded:
         """Read the config again and apply it as a whole."""
         return schemas.Reloaded(changed=await daemon.reload())
 
     @router.post("/shutdown")
-    async def shutdown(form: schemas.ShutdownForm, tasks: BackgroundTasks) -> schemas.Done:
+    async def shutdown(
+        daemon: Served, form: schemas.ShutdownForm, tasks: BackgroundTasks
+    ) -> schemas.Done:
         """Stop after the turns under way, or at once; nothing is lost in either case."""
 
         async def end() -> None:  # a sync function would run in a thread, without trio

@@ -6,13 +6,15 @@ password. The socket is bound while the database lock is held (see `crawld.net.l
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import structlog
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from crawld.daemon.api.parameters import RESPONSES, add_failure_schemas
@@ -36,14 +38,22 @@ def control_app(daemon: Daemon) -> FastAPI:
         version=daemon.version,
         docs_url=None,
         redoc_url=None,
-        responses=RESPONSES,
     )
-    add_routes(app.router, daemon)
+    app.state.daemon = daemon
+    app.router.routes.extend(control_routes())
     app.add_exception_handler(CrawldError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(Exception, _failed)
     return app
+
+
+@cache
+def control_routes() -> list[BaseRoute]:
+    """Return the routes of all control sockets of the process: to make them takes 30 ms."""
+    router = APIRouter(responses=RESPONSES)
+    add_routes(router)
+    return router.routes
 
 
 class _ControlApp(FastAPI):

@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from crawld.config.places import read_places
 from crawld.core.url import canonicalize_given, split_url, suggest_url
 from crawld.core.why.facts import HostFacts, LiveFacts, PluginFacts, SiteFacts, UrlFacts
+from crawld.daemon.api.parameters import Served
 from crawld.daemon.api.schemas.why import Why
 from crawld.daemon.api.why_answer import answer
 from crawld.daemon.api.why_facts import LINK_DEPTH, Question, read_facts
@@ -21,11 +22,11 @@ from crawld.daemon.frontier.host import HostState
 from crawld.errors import InvalidUrlError
 
 
-def add_why_routes(router: APIRouter, daemon: Daemon) -> None:
+def add_why_routes(router: APIRouter) -> None:
     """Add the route."""
 
     @router.get("/why")
-    async def why(url: str) -> Why:
+    async def why(daemon: Served, url: str) -> Why:
         """Why a URL was (not) fetched, when it will be, and why then; also for unknown URLs."""
         return await why_of(daemon, url)
 
