@@ -67,6 +67,12 @@ def _case(**more):
     )
 
 
+def test_each_batch_of_cases_trusts_its_own_authority(tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "BATCH", 1)
+    result = _run(tmp_path, CASES["tls-healthy"], CASES["h2-healthy"])
+    assert result.faults() == []
+
+
 def test_a_run_is_the_same_whenever_it_is_repeated(tmp_path):
     cases = [CASES["pace-body"], CASES["pace-redirects"], CASES["rebinding-in-turn"]]
     found = []

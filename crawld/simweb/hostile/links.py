@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from crawld.simweb.fault import Fault, Handler
-from crawld.simweb.hostile.case import HostileCase, Place, html
+from crawld.simweb.hostile.case import STORED, HostileCase, Place, html
 from crawld.simweb.message import SimRequest, SimResponse, build_response
 
 _OWN_PRIVATE = "allow_private = false\nallow_private_hosts = ['{host}']\nmax_pages = 25"
 _FEW = "max_pages = 25"
+_EVERYTHING = STORED | {"soft_gone"}
+"""A server that has any page has those that a probe makes up, too."""
 
 Links = Callable[[SimRequest], "list[str]"]
 
@@ -37,7 +39,13 @@ def _large(
 def _trap(name: str, links: Links, *, quick: bool = False) -> HostileCase:
     """Return a case whose links are made of the target asked for: there is no end to them."""
     return HostileCase(
-        name=name, family="", respond=lambda _: _handler(links), site=_FEW, owns=True, quick=quick
+        name=name,
+        family="",
+        respond=lambda _: _handler(links),
+        outcomes=_EVERYTHING,
+        site=_FEW,
+        owns=True,
+        quick=quick,
     )
 
 

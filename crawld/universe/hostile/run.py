@@ -21,6 +21,7 @@ from crawld.daemon.clock import Clock
 from crawld.daemon.environment import Environment
 from crawld.daemon.run import run_daemon
 from crawld.daemon.start import Start
+from crawld.net.tls import client_context
 from crawld.process_status import memory_mb
 from crawld.simweb.hostile.case import HostileCase, Transport
 from crawld.simweb.hostile.serving import Authority
@@ -216,9 +217,11 @@ def _trusted(authority: Authority, folder: Path) -> Iterator[None]:
     path, before = folder / "authority.pem", os.environ.get("SSL_CERT_FILE")
     authority.trusted.cert_pem.write_to_path(str(path))
     os.environ["SSL_CERT_FILE"] = str(path)
+    client_context.cache_clear()
     try:
         yield
     finally:
+        client_context.cache_clear()
         if before is None:
             del os.environ["SSL_CERT_FILE"]
         else:
