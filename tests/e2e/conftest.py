@@ -73,7 +73,7 @@ def nginx(cleanup, tmp_path):
 def wiki_template(tmp_path_factory):
     """The template of each test's wiki: 30 articles with 4 revisions each.
 
-    The processes of a parallel run share it, and the compiled PHP: to make it takes 5 CPU seconds.
+    The processes of a parallel run share it: to make it takes 5 CPU seconds.
     """
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
@@ -82,8 +82,7 @@ def wiki_template(tmp_path_factory):
     with (shared / "wiki-template.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
-            new = tmp_path_factory.mktemp("wiki") / "template"
-            made = make_template(new, compiled=shared / "wiki-compiled")
+            made = make_template(tmp_path_factory.mktemp("wiki") / "template")
             made.folder.rename(folder)
     return template_of(folder)
 

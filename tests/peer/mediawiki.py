@@ -167,7 +167,7 @@ class MediaWiki:
             [*_maintenance("runJobs.php"), "--wait", "--quiet"],
             self._folder,
             name="jobs",
-            environment=_environment(self._folder),
+            environment=_environment(self._folder / "LocalSettings.php"),
         )
 
     def maintain(self, script: str, *arguments: str) -> str:
@@ -296,10 +296,10 @@ class WikiTemplate:
     pages: tuple[WikiPage, ...]
 
 
-def make_template(folder: Path, compiled: Path) -> WikiTemplate:
-    """Install a wiki and seed it with 30 articles of 4 revisions each; see `install_wiki`."""
+def make_template(folder: Path) -> WikiTemplate:
+    """Install a wiki and seed it with 30 articles of 4 revisions each."""
     seeded = _seeded_pages()
-    return install_wiki(folder, seeded, main_page_text(seeded), compiled)
+    return install_wiki(folder, seeded, main_page_text(seeded))
 
 
 def template_of(folder: Path) -> WikiTemplate:
@@ -311,21 +311,11 @@ def _seeded_pages() -> list[WikiPage]:
     return make_histories(pages=30, revisions=4, seed=1)
 
 
-def install_wiki(
-    folder: Path, pages: Sequence[WikiPage], main_page: str, compiled: Path
-) -> WikiTemplate:
-    """Install a wiki with these pages.
-
-    Args:
-        compiled: keeps compiled PHP for all processes of this wiki and of its copies: each compiled
-            MediaWiki anew, half a second of a wiki's test.
-    """
+def install_wiki(folder: Path, pages: Sequence[WikiPage], main_page: str) -> WikiTemplate:
+    """Install a wiki with these pages."""
     require_peer("mediawiki", "php", "php-fpm", "nginx")
-    for part in ("data", "cache", "tmp", "control", "ini"):
+    for part in ("data", "cache", "tmp", "control"):
         (folder / part).mkdir(parents=True)
-    compiled.mkdir(exist_ok=True)
-    (compiled / "never").write_text(mediawiki_config.NEVER_COMPILED)
-    (folder / "ini" / "opcache.ini").write_text(mediawiki_config.INI.format(compiled=compiled))
     _php(
         folder,
         "install.php",
@@ -391,10 +381,7 @@ def _start_fpm(folder: Path, source: Path, workers: int, ended: contextlib.ExitS
             [program, "--nodaemonize", "--fpm-config", config, *as_root],
             folder,
             name="php-fpm",
-            environment={
-                "FPM_SOCKETS": f"127.0.0.1:{port}={listening.fileno()}",
-                **_environment(folder),
-            },
+            environment={"FPM_SOCKETS": f"127.0.0.1:{port}={listening.fileno()}"},
             pass_fds=[listening.fileno()],
         )
     ended.callback(fpm.end)
@@ -427,19 +414,20 @@ def _import(folder: Path, pages: Sequence[WikiPage]) -> None:
 
 
 def _maintain(folder: Path, script: str, *arguments: str, text: str | None = None) -> str:
-    return _php(folder, script, *arguments, text=text)
+    return _php(folder, script, *arguments, settings=folder / "LocalSettings.php", text=text)
 
 
 def _php(
     folder: Path,
     script: str,
     *arguments: str | Path,
+    settings: Path | None = None,
     text: str | None = None,
 ) -> str:
     done = run(
         [*_maintenance(script), *arguments],
         cwd=folder,
-        environment=_environment(folder),
+        environment=_environment(settings or folder / "none.php"),
         text=text,
         timeout_s=MAINTENANCE_S,
     )
@@ -449,16 +437,9 @@ def _php(
 
 
 def _maintenance(script: str) -> list[str | Path]:
-    alone = ("-d", "opcache.file_cache_only=1")  # such a process shares no memory
-    return [require_peer("php"), *alone, require_peer("mediawiki").parent / "maintenance" / script]
+    return [require_peer("php"), require_peer("mediawiki").parent / "maintenance" / script]
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    """Return the environment of the wiki in a folder; while it is installed, it has no settings."""
+def _environment(settings: Path) -> dict[str, str]:
     source = require_peer("mediawiki").parent
-    settings = folder / "LocalSettings.php"
-    return {
-        "MW_INSTALL_PATH": str(source),
-        "MW_CONFIG_FILE": str(settings if settings.exists() else folder / "none.php"),
-        "PHP_INI_SCAN_DIR": f":{folder / 'ini'}",  # after the directories of the system
-    }
+    return {"MW_INSTALL_PATH": str(source), "MW_CONFIG_FILE": str(settings)}

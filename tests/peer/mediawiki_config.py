@@ -59,14 +59,6 @@ $wgHooks['ApiMaxLagInfo'][] = static function ( &$info ) {
 };
 """
 
-INI = """
-opcache.enable_cli = 1
-opcache.file_cache = {compiled}
-opcache.blacklist_filename = {compiled}/never
-"""
-NEVER_COMPILED = "/**/LocalSettings.php\n"
-"""Settings that a test changes are read by the next request; of other files, changes take 2 s."""
-
 FPM = """
 [global]
 error_log = {folder}/fpm.log

@@ -139,7 +139,7 @@ def with_world(
 def _template(folder: Path, corpus: Corpus, seed: int) -> WikiTemplate:
     titles = list(corpus.pages)
     main = "Start here: " + ", ".join(f"[[:{title}]]" for title in titles[:500])
-    return install_wiki(folder, corpus.histories(seed), main, folder.with_name("compiled"))
+    return install_wiki(folder, corpus.histories(seed), main)
 
 
 def write_config(
