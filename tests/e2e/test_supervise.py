@@ -36,9 +36,10 @@ def test_a_killed_daemon_is_started_again(crawld, supervised):
 
 def test_signals_are_passed_on_and_a_clean_end_ends_both(crawld, supervised):
     crawld.process.send(signal.SIGHUP)
+    while "reloaded" not in crawld.output():
+        assert not crawld.process.exits_within(0.05)
     crawld.process.send(signal.SIGINT)
     assert crawld.wait() == 0
-    assert "reloaded" in crawld.output()
 
 
 def test_a_daemon_that_is_shut_down_is_not_started_again(crawld, supervised):
