@@ -147,11 +147,20 @@ class Backoff:
         told = retry_after_s is not None and retry_after_s > 0.0
         rises = not capped and (not told or self._is_too_fast(now))
         level = min(self.level + 1, MAX_LEVEL) if rises else self.level
-        closed_until = self.closed_until
+        closed_until = self.by_clock(now).closed_until
         if retry_after_s is not None:
             requested = now + min(max(retry_after_s, 0.0), MAX_RETRY_AFTER_S)
             closed_until = requested if closed_until is None else max(closed_until, requested)
         return Backoff(level, now, closed_until)
+
+    def by_clock(self, now: float) -> Backoff:
+        """Return the back-off by a clock that may have been set back since its times."""
+        if self.at is None or self.at <= now:
+            return self
+        closed_until = self.closed_until
+        if closed_until is not None:
+            closed_until -= self.at - now
+        return Backoff(self.level, now, closed_until)
 
     def _is_too_fast(self, now: float) -> bool:
         """Whether a success stands between this trouble and another one shortly before it."""
@@ -161,12 +170,13 @@ class Backoff:
 
     def after_success(self, now: float) -> Backoff:
         """Return the back-off after a success: fewer levels after a quiet period."""
-        closed_until = self.closed_until
+        known = self.by_clock(now)
+        closed_until = known.closed_until
         if closed_until is not None and closed_until <= now:
             closed_until = None
-        quiet_s = math.inf if self.at is None else now - self.at
+        quiet_s = math.inf if known.at is None else now - known.at
         if quiet_s < QUIET_PERIOD_S:
-            return replace(self, closed_until=closed_until)
+            return replace(known, closed_until=closed_until)
         if self.level <= 1:
             return NO_BACKOFF if closed_until is None else Backoff(0, None, closed_until)
         fewer = int(min(quiet_s / QUIET_PERIOD_S, (self.level + 1) // 2))
@@ -249,13 +259,14 @@ def _seconds(requested: float | None) -> float:
 
 def clamp_restored(backoff: Backoff, now: float) -> Backoff:
     """Return a stored back-off with its level and times clamped to possible values at `now`."""
-    at, closed_until = backoff.at, backoff.closed_until
-    if at is not None:
-        at = min(at, now) if math.isfinite(at) else now
+    if backoff.at is not None and not math.isfinite(backoff.at):
+        backoff = replace(backoff, at=now)
+    backoff = backoff.by_clock(now)
+    closed_until = backoff.closed_until
     if closed_until is not None:
         latest = now + MAX_RETRY_AFTER_S
         closed_until = latest if math.isnan(closed_until) else min(closed_until, latest)
-    return Backoff(min(max(backoff.level, 0), MAX_LEVEL), at, closed_until)
+    return Backoff(min(max(backoff.level, 0), MAX_LEVEL), backoff.at, closed_until)
 
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")

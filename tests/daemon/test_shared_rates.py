@@ -9,6 +9,7 @@ from crawld.core.politeness import DAY_S
 from crawld.core.turn_order import Lane
 from crawld.daemon.api.forecast import _sites_on_hosts
 from crawld.daemon.api.status_view import status_of
+from crawld.daemon.crawl.shared_rates import META_KEY
 from crawld.daemon.run import run_daemon
 from crawld.daemon.schedule.slots import Ticket
 from crawld.simweb.fault import body
@@ -117,7 +118,7 @@ async def test_a_long_wait_survives_a_restart(serve, mirror, wall):
                 await running.drain()
             gate = running.state.rates.gates["[schedule]"]
             found.append(gate.next_at - trio.current_time())
-            found.append(await running.database.read(meta.get, "rate_limits"))
+            found.append(await running.database.read(meta.get, META_KEY))
             running.shutdown()
 
         rate = {"max_requests_per_s": 1.0 / DAY_S}
@@ -129,6 +130,9 @@ async def test_a_long_wait_survives_a_restart(serve, mirror, wall):
     assert "[schedule]" in stored
     again_s, _ = await opens_in_s(after_requests=0)
     assert again_s == pytest.approx(waits_s, abs=60.0)
+    wall.shift_s = -40.0 * DAY_S  # the clock was wrong, and is set back
+    back_s, _ = await opens_in_s(after_requests=0)
+    assert back_s == pytest.approx(waits_s, abs=60.0)
     wall.shift_s = 40.0 * DAY_S  # the clock was wrong, or the machine was off
     later_s, _ = await opens_in_s(after_requests=0)
     assert later_s <= 60.0

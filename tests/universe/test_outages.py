@@ -6,8 +6,16 @@ import pytest
 
 from crawld.core.politeness import MAX_BACKOFF_DELAY_S
 from crawld.core.revisit.polling import plan_polls
+from crawld.core.units import DAY_S
 from crawld.daemon.hints import budget
-from crawld.universe.plan import FaultKind, FaultPeriod, UniversePlan
+from crawld.universe.plan import (
+    ClockStep,
+    EndKind,
+    FaultKind,
+    FaultPeriod,
+    LifeEnd,
+    UniversePlan,
+)
 from crawld.universe.run_universe import run_universe
 from tests.universe.plans import plain_host
 
@@ -20,6 +28,25 @@ RECOVERY_S = 600.0
 def answers(events):
     """Return the times of the answers in an event log."""
     return [float(line.split()[0]) for line in events.splitlines() if " answer " in line]
+
+
+@pytest.mark.parametrize("limit", [{}, {"max_requests_per_s": 0.01}])
+def test_a_clock_that_is_set_back_before_a_kill_keeps_nothing_closed_for_longer(tmp_path, limit):
+    busy = FaultPeriod(FaultKind.BUSY, 1_700.0, 1_850.0, 1.0, 900)
+    host = plain_host(5, changes_per_day=20.0, faults=(busy,))
+    step, kill = ClockStep(1_900.0, -DAY_S), LifeEnd(EndKind.KILL, 2_000.0, 1.0)
+    plan = UniversePlan(
+        1, 1.0 / 24, 60.0, (host,), (kill,), steps=(step,), min_revisit_s=0.0, **limit
+    )
+    path = tmp_path / "events.txt"
+    with path.open("w") as events:
+        result = run_universe(plan, tmp_path, event_file=events)
+    assert result.auditor.found.violations == []
+    at_s = answers(path.read_text())
+    closed_s = min(each for each in at_s if each > busy.from_s)
+    assert closed_s < busy.until_s
+    after_s = [each for each in at_s if each > closed_s]
+    assert closed_s + 900.0 <= after_s[0] <= closed_s + 900.0 + RECOVERY_S
 
 
 @pytest.mark.parametrize(("source", "seed"), [("wiki", 1), ("wiki", 3), ("sitemap", 1)])

@@ -14,7 +14,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import trio
 
@@ -22,7 +22,6 @@ from crawld.config.model import Config
 from crawld.core.request_rate import RequestRate
 from crawld.core.revisit.host_allocation import HostLimit
 from crawld.core.turn_order import LEAST_SHARE
-from crawld.core.units import DAY_S
 from crawld.daemon.clock import Clock
 from crawld.daemon.frontier.host import HostState
 from crawld.daemon.frontier.site import ActiveSite
@@ -34,16 +33,13 @@ from crawld.store.engine.database import Database
 KEPT_S: Final = 60.0
 """Longest wait that is not stored: a start costs no more than this."""
 
-MOST_KEPT_S: Final = 30 * DAY_S
-"""Longest stored wait that is believed: the clock may have been wrong."""
-
 COUNT_S: Final = 10.0
 """How often the hosts that share a rate are counted."""
 
 LEAST_TURN_S: Final = 1e-3
 """Shortest time between two turns of a host in plans: a delay may be 0."""
 
-META_KEY: Final = "rate_limits"
+META_KEY: Final = "rate_waits"
 
 WHOLE: Final = "[schedule]"
 """Name of the limit of the whole crawl."""
@@ -154,12 +150,13 @@ class SharedRates:
         now = trio.current_time()
         if all(gate.rate.next_at <= now + KEPT_S for gate in gates):
             return
-        waits = {
-            name: round(self._clock.to_wall(gate.rate.next_at))
+        waits_s = {
+            name: round(gate.rate.next_at - now)
             for name, gate in self.gates.items()
             if gate.rate.next_at > now + KEPT_S
         }
-        await self._database.write(meta.put, META_KEY, json.dumps(waits))
+        kept = {"at": round(self._clock.now()), "waits_s": waits_s}
+        await self._database.write(meta.put, META_KEY, json.dumps(kept))
 
     async def restore(self, began: float) -> None:
         """Let the gates wait as the last process left them.
@@ -170,12 +167,12 @@ class SharedRates:
         if not self.gates:
             return
         text = await self._database.read(meta.get, META_KEY)
-        waits: dict[str, float] = json.loads(text) if text else {}
-        latest = trio.current_time() + MOST_KEPT_S
+        kept: dict[str, Any] = json.loads(text) if text else {"at": 0.0, "waits_s": {}}
+        # A clock that was set back since makes no wait longer than it was.
+        kept_at = trio.current_time() - max(self._clock.now() - kept["at"], 0.0)
         for name, gate in self.gates.items():
             gate.rate.hold(began + min(gate.rate.interval_s, KEPT_S))
-            if name in waits:
-                gate.rate.hold(min(self._clock.to_monotonic(waits[name]), latest))
+            gate.rate.hold(kept_at + kept["waits_s"].get(name, 0.0))
 
     # --- what hosts get ------------------------------------------------------------------------
 

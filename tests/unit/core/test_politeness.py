@@ -6,6 +6,7 @@ import pytest
 
 from crawld.core import validators
 from crawld.core.politeness import (
+    DAY_S,
     MAX_BACKOFF_DELAY_S,
     MAX_RETRY_AFTER_S,
     NO_BACKOFF,
@@ -168,11 +169,22 @@ def test_a_success_does_not_reopen_a_closed_host():
     assert Backoff(2, NOW, NOW + 9_999).after_success(NOW + 2_000).closed_until == NOW + 9_999
 
 
+def test_a_closing_lasts_no_longer_after_the_clock_was_set_back():
+    before = Backoff().after_trouble(NOW + DAY_S, 15.0, 900.0)
+    later = before.after_success(NOW).after_success(NOW + 60)
+    assert later.closed_until == NOW + 900
+    assert before.after_trouble(NOW, 15.0, 60.0).closed_until == NOW + 900
+    assert before.after_success(NOW).closed_until == NOW + 900
+    assert before.after_success(NOW).at == NOW
+
+
 @pytest.mark.parametrize(
     ("stored", "expected"),
     [
         (Backoff(3, NOW - 60, NOW + 60), Backoff(3, NOW - 60, NOW + 60)),
         (Backoff(3, NOW + 9e9, None), Backoff(3, NOW, None)),
+        (Backoff(3, NOW + DAY_S, NOW + DAY_S + 900), Backoff(3, NOW, NOW + 900)),
+        (Backoff(3, NOW + DAY_S, NOW + DAY_S - 900), Backoff(3, NOW, NOW - 900)),
         (Backoff(1, NOW, NOW + 9e9), Backoff(1, NOW, NOW + MAX_RETRY_AFTER_S)),
         (Backoff(1, NOW, NOW - 9e9), Backoff(1, NOW, NOW - 9e9)),
         (Backoff(1, math.nan, math.nan), Backoff(1, NOW, NOW + MAX_RETRY_AFTER_S)),
