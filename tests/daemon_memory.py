@@ -7,7 +7,7 @@ from crawld.daemon.process import return_heap_memory
 from crawld.process_status import memory_mb
 
 _KEPT_MB = 340.0
-_TRIM_STEP_MB, _COLLECT_STEP_MB = 8.0, 20.0
+_STEP_MB = 8.0
 
 _trimmed_mb = _collected_mb = _KEPT_MB
 
@@ -26,10 +26,10 @@ def _resident_mb() -> float:
 def return_if_large() -> None:
     """Return free memory to the system once the process has become larger: daemons keep theirs."""
     global _trimmed_mb, _collected_mb
-    if _resident_mb() <= _trimmed_mb + _TRIM_STEP_MB:
+    if _resident_mb() <= _trimmed_mb + _STEP_MB:
         return
     return_heap_memory()
-    if _resident_mb() > _collected_mb + _COLLECT_STEP_MB:  # most large tests leave no garbage
+    if _resident_mb() > _collected_mb + _STEP_MB:  # most large tests leave no garbage
         gc.collect()
         return_heap_memory()
         _collected_mb = max(_KEPT_MB, _resident_mb())
