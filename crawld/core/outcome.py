@@ -26,6 +26,9 @@ RETRY_TOLD_BASE_S = 5.0
 PERSISTENT_RETRY_BASE_S = 7 * DAY_S
 """The same after a failure that rarely resolves itself: wrong type, forbidden, too large."""
 
+KNOWN_RETRY_BASE_S = 3_600.0
+"""The same of a page that has a copy: an hour of redirect loops or 403s must not cost it a week."""
+
 PERSISTENT_RETRY_MAX_S = 60 * DAY_S
 
 GONE_RETRY_S = DAY_S
@@ -158,21 +161,35 @@ def _refused_or_failed(response: ResponseFacts) -> Judgement:
     return Judgement(Outcome.FAILED, Failure.HTTP_STATUS, detail)
 
 
-def retry_wait_s(failure: Failure, failure_count: int, retry_after_s: float | None = None) -> float:
+def retry_wait_s(
+    failure: Failure,
+    failure_count: int,
+    retry_after_s: float | None = None,
+    *,
+    has_copy: bool = False,
+) -> float:
     """Return the wait before the next visit after a blocked or failed one, seconds.
 
     It doubles with each failure in a row (this one included) up to a cap, and is never shorter than
     a Retry-After. A host that is overloaded and says when to return says it for all its pages: the
     one that happened to be asked then does not wait longer than the others.
+
+    Args:
+        has_copy: whether the page has been read before.
     """
     steps = min(failure_count - 1, 32)
     if retry_after_s is not None:
         told = failure in HOST_TROUBLE
-        grown_s = RETRY_TOLD_BASE_S * 2.0**steps if told else retry_wait_s(failure, failure_count)
+        grown_s = (
+            RETRY_TOLD_BASE_S * 2.0**steps
+            if told
+            else retry_wait_s(failure, failure_count, has_copy=has_copy)
+        )
         return max(retry_after_s, min(grown_s, RETRY_MAX_S) if told else grown_s)
     if failure in TRANSIENT:
         return float(min(RETRY_BASE_S * 2.0**steps, RETRY_MAX_S))
-    return float(min(PERSISTENT_RETRY_BASE_S * 2.0**steps, PERSISTENT_RETRY_MAX_S))
+    base_s = KNOWN_RETRY_BASE_S if has_copy else PERSISTENT_RETRY_BASE_S
+    return float(min(base_s * 2.0**steps, PERSISTENT_RETRY_MAX_S))
 
 
 def lost_requisite_wait_s(gone_count: int) -> float:

@@ -49,6 +49,22 @@ def test_a_clock_that_is_set_back_before_a_kill_keeps_nothing_closed_for_longer(
     assert closed_s + 900.0 <= after_s[0] <= closed_s + 900.0 + RECOVERY_S
 
 
+def test_a_page_whose_redirects_go_in_a_circle_is_tried_again_in_an_hour(tmp_path):
+    loop = FaultPeriod(FaultKind.LOOP, 1_500.0, 1_500.0 + 2 * HOUR_S, 1.0, 0)
+    host = plain_host(1, changes_per_day=20.0, faults=(loop,))
+    plan = UniversePlan(1, 0.3, 60.0, (host,), (), min_revisit_s=600.0)
+    path = tmp_path / "events.txt"
+    with path.open("w") as events:
+        result = run_universe(plan, tmp_path, event_file=events)
+    assert result.auditor.found.violations == []
+    lines = [line.split() for line in path.read_text().splitlines() if " answer a.test / " in line]
+    looped = [float(words[0]) for words in lines if words[-1] == "301"]
+    # No audit comes between the first two.
+    assert looped[1] - looped[0] == pytest.approx(HOUR_S, abs=10.0)
+    after = [float(words[0]) for words in lines if float(words[0]) > loop.until_s]
+    assert after[0] < looped[-1] + 3 * HOUR_S
+
+
 @pytest.mark.parametrize(("source", "seed"), [("wiki", 1), ("wiki", 3), ("sitemap", 1)])
 def test_a_host_whose_connections_were_refused_for_hours(tmp_path, source, seed):
     refused = FaultPeriod(FaultKind.REFUSED, 0.2 * HOUR_S, ENDS_S, 1.0, 0)

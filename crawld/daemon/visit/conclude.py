@@ -151,7 +151,12 @@ class Visit:
         """When the page is retried, Unix seconds; None where the policy decides."""
         if self.judgement.failure is not None:
             told_s = self.retry_after_s
-            wait_s = retry_wait_s(self.judgement.failure, self.failure_count, told_s)
+            wait_s = retry_wait_s(
+                self.judgement.failure,
+                self.failure_count,
+                told_s,
+                has_copy=not self.first_copy,
+            )
             if self.retry_max_s is not None:
                 wait_s = max(min(wait_s, self.retry_max_s), told_s or 0.0)
             return self.at + wait_s

@@ -7,6 +7,7 @@ import pytest
 
 from crawld.core.outcome import (
     HOST_TROUBLE,
+    KNOWN_RETRY_BASE_S,
     PERSISTENT_RETRY_BASE_S,
     PERSISTENT_RETRY_MAX_S,
     RETRY_BASE_S,
@@ -105,14 +106,14 @@ def test_only_three_outcomes_are_good_copies(digest, conditional):
         assert (judged.failure is None) == (judged.outcome not in (Outcome.FAILED, Outcome.BLOCKED))
 
 
+@pytest.mark.parametrize("has_copy", [False, True])
 @pytest.mark.parametrize("failure", Failure)
-def test_waits_double_up_to_the_cap_of_their_kind_of_failure(failure):
-    waits = [retry_wait_s(failure, count) for count in range(1, 100)]
+def test_waits_double_up_to_the_cap_of_their_kind_of_failure(failure, has_copy):
+    waits = [retry_wait_s(failure, count, has_copy=has_copy) for count in range(1, 100)]
     transient = failure in TRANSIENT
+    persistent_s = KNOWN_RETRY_BASE_S if has_copy else PERSISTENT_RETRY_BASE_S
     first, most = (
-        (RETRY_BASE_S, RETRY_MAX_S)
-        if transient
-        else (PERSISTENT_RETRY_BASE_S, PERSISTENT_RETRY_MAX_S)
+        (RETRY_BASE_S, RETRY_MAX_S) if transient else (persistent_s, PERSISTENT_RETRY_MAX_S)
     )
     assert waits[:2] == [first, 2 * first]
     assert all(b == min(2 * a, most) for a, b in pairwise(waits))
