@@ -50,6 +50,9 @@ def universe(
     events: Annotated[
         Path | None, typer.Option(help="File for the lines of the event log.")
     ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Plot of the requests and faults over time, SVG.")
+    ] = None,
 ) -> int:
     """Run the daemon in a simulated world and check its promises; exit with 1 if one is broken.
 
@@ -60,6 +63,7 @@ def universe(
     """
     from crawld.universe.draw import steady_plan
     from crawld.universe.run_universe import run_universe
+    from crawld.universe.timeline import Timeline
 
     plan = _plan(seed, scenario, days)
     if sites is not None:
@@ -67,11 +71,14 @@ def universe(
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="crawld-universe-"))
         event_file = None if events is None else stack.enter_context(_open(events))
+        timeline = None if plot is None else Timeline(event_file)
         result = run_universe(
-            plan, Path(folder), event_file=event_file, max_cpu_s=max_cpu, progress=_tell
+            plan, Path(folder), event_file=timeline or event_file, max_cpu_s=max_cpu, progress=_tell
         )
     if json_path is not None:
         write_json(json_path, result.as_json())
+    if timeline is not None and plot is not None:
+        timeline.plot(plan, plot)
     violations = result.auditor.found.violations
     facts = {**result.as_json(), "violations": len(violations)}
     print("\n".join(f"{name}: {json.dumps(value)}" for name, value in facts.items()))

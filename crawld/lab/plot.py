@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from crawld.errors import OperatorError
 from crawld.extras import install_command
@@ -137,6 +137,59 @@ def plot_panels(
             each.set_ylim(bottom=0)
             each.grid(visible=True, alpha=0.3)
         axes[-1].set_xlabel(x_label)
+        figure.savefig(path, format="svg", metadata={"Date": None})
+        plt.close(figure)
+
+
+class EventRow(NamedTuple):
+    """What a row of `plot_events` shows.
+
+    Attributes:
+        name: at its left.
+        ticks: times of its events.
+        spans: begin and end of periods, shaded.
+    """
+
+    name: str
+    ticks: Sequence[float]
+    spans: Sequence[tuple[float, float]]
+
+
+def plot_events(
+    rows: Sequence[EventRow],
+    path: Path,
+    *,
+    title: str,
+    x_label: str,
+    until: float,
+    marks: Mapping[str, Sequence[float]],
+) -> None:
+    """Plot events over time, a row for each of their origins, and write them as SVG.
+
+    Args:
+        until: end of the axis, which begins at 0.
+        marks: times of what concerns all rows, by its name; lines across them.
+
+    Raises:
+        OperatorError: matplotlib is not installed.
+    """
+    with _pyplot() as plt:
+        figure, axes = plt.subplots(figsize=(8.5, 1.0 + 0.35 * len(rows)), layout="constrained")
+        axes.eventplot([row.ticks for row in rows], linelengths=0.6, linewidths=0.6, colors="C0")
+        for place, row in enumerate(rows):
+            spans = [(begin, end - begin) for begin, end in row.spans]
+            axes.broken_barh(spans, (place - 0.45, 0.9), facecolors="C1", alpha=0.3)
+        for number, (name, times) in enumerate(marks.items()):
+            for each in times:
+                axes.axvline(each, color=f"C{number + 2}", linewidth=0.9, label=name)
+                name = "_"  # once in the legend
+        axes.set_yticks(range(len(rows)), [row.name for row in rows])
+        axes.invert_yaxis()
+        axes.set_xlim(0, until)
+        axes.set_xlabel(x_label)
+        axes.set_title(title, fontsize="medium")
+        if any(marks.values()):
+            figure.legend(fontsize="small", loc="outside lower center", ncols=len(marks))
         figure.savefig(path, format="svg", metadata={"Date": None})
         plt.close(figure)
 

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from typing import IO
+from typing import Protocol
 
 import trio
+
+
+class Lines(Protocol):
+    """A file, or what takes its lines."""
+
+    def write(self, line: str, /) -> object:
+        """Take a line."""
 
 
 class EventLog:
@@ -15,7 +22,7 @@ class EventLog:
         events: number of events so far.
     """
 
-    def __init__(self, file: IO[str] | None = None) -> None:
+    def __init__(self, file: Lines | None = None) -> None:
         self.events = 0
         self._hash = hashlib.sha256()
         self._file = file

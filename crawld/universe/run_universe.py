@@ -11,13 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import IO
 
 import trio
 
 from crawld.universe.auditor import Auditor
 from crawld.universe.daemon_log import listened_log
-from crawld.universe.event_log import EventLog
+from crawld.universe.event_log import EventLog, Lines
 from crawld.universe.jumping_clock import JumpingClock
 from crawld.universe.lives import Lives
 from crawld.universe.plan import UniversePlan
@@ -69,7 +68,7 @@ def run_universe(
     plan: UniversePlan,
     folder: Path,
     *,
-    event_file: IO[str] | None = None,
+    event_file: Lines | None = None,
     max_cpu_s: float = math.inf,
     progress: Callable[[str], None] = lambda line: None,
 ) -> UniverseResult:

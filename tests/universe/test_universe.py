@@ -29,6 +29,7 @@ from crawld.universe.plan import (
     UniversePlan,
 )
 from crawld.universe.run_universe import run_universe
+from crawld.universe.scenario import scenario_text
 
 SEED, DAYS = 3, 0.003
 OPEN = RobotsEdition(0.0, "", None)
@@ -226,6 +227,23 @@ def test_the_command_ends_with_1_and_the_way_to_repeat_it(command, monkeypatch, 
     violation = json.loads(out.read_text())["violations"][0]
     assert violation["invariant"] == "host_delay"
     assert set(violation) == {"invariant", "at", "what"}
+
+
+def test_the_plot_shows_requests_faults_ends_and_broken_promises(command, monkeypatch, tmp_path):
+    right, out = host_module.effective_delay_s, tmp_path / "out.svg"
+    monkeypatch.setattr(host_module, "effective_delay_s", lambda *facts: 0.5 * right(*facts))
+    scenario = tmp_path / "plan.json"
+    stopped = plan(faults=(BUSY,), ends=[LifeEnd(EndKind.STOP, 60.0, 1.0)])
+    scenario.write_text(scenario_text(stopped))
+    options = ("--scenario", scenario, "--shrink", "0", "--plot", out)
+    ended = command("crawld", "lab", "universe", *options)
+    assert ended.code == 1
+    drawn = out.read_text()
+    for text in ("a.test", "end of a life", "broken promise", "simulated hours"):
+        assert f">{text}</text>" in drawn
+    assert "step of the clock" not in drawn
+    assert "EventCollection_1" in drawn  # the requests
+    assert "PolyCollection_1" in drawn  # the fault
 
 
 def test_a_steady_mirror_runs_without_faults(command, tmp_path):
