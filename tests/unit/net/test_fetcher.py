@@ -14,7 +14,8 @@ MIB = 1024 * 1024
 HEAD = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 GZIP = b"Content-Encoding: gzip"
-SHORT = FetchLimits(connect_s=0.3, header_s=0.3, stall_s=0.3, total_s=5.0)
+SHORT = FetchLimits(header_s=0.3)
+STALLED = FetchLimits(stall_s=0.3)
 
 
 def ask(site, path="/", **fields):
@@ -110,7 +111,7 @@ async def test_bodies_are_decoded(serve, fetcher, coding, sent):
 )
 async def test_all_framings_are_read(serve, fetcher, answer, body):
     site = await serve(answering(answer))
-    got = await fetcher.fetch(ask(site, limits=SHORT))
+    got = await fetcher.fetch(ask(site))
     assert isinstance(got, FetchResponse), got
     assert got.body == body
 
@@ -136,7 +137,7 @@ async def test_all_framings_are_read(serve, fetcher, answer, body):
 )
 async def test_a_broken_response_is_a_failure_value(serve, fetcher, answer, failure, status):
     site = await serve(answering(answer))
-    got = await failure_of(fetcher, ask(site, limits=SHORT))
+    got = await failure_of(fetcher, ask(site))
     assert (got.failure, got.status) == (failure, status)
     assert got.detail
     assert got.address == "127.0.0.1"
@@ -181,7 +182,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_a_hostile_response_is_a_protocol_failure(serve, fetcher, name):
     site = await serve(answering(HOSTILE[name], holds=True))
-    got = await failure_of(fetcher, ask(site, limits=SHORT))
+    got = await failure_of(fetcher, ask(site))
     assert got.failure is Failure.PROTOCOL, got
     assert got.detail
     assert fetcher.statistics().idle == 0
@@ -304,7 +305,7 @@ async def test_timeouts_before_the_header_and_inside_the_body(serve, fetcher):
     got = await failure_of(fetcher, ask(site, limits=SHORT))
     assert (got.failure, got.status) == (Failure.TIMEOUT, None)
     assert "no response" in got.detail
-    got = await failure_of(fetcher, ask(site, "/body", limits=SHORT))
+    got = await failure_of(fetcher, ask(site, "/body", limits=STALLED))
     assert (got.failure, got.status) == (Failure.TIMEOUT, 200)
     assert "no data" in got.detail
 

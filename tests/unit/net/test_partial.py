@@ -17,7 +17,7 @@ SIZE = len(BODY)
 HALF = 2 * LEAST_BYTES
 ETAG = b'ETag: "one"'
 PARTIAL = PartialBody(BODY[:HALF], '"one"', SIZE)
-SHORT = FetchLimits(connect_s=1.0, header_s=1.0, stall_s=0.3, total_s=5.0)
+SHORT = FetchLimits(stall_s=1.0)
 
 
 def whole(*lines, sent=SIZE):
