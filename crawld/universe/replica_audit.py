@@ -14,6 +14,7 @@ from typing import Final
 import apsw
 
 from crawld.core.page import PageState
+from crawld.store.versions.version import read_body
 from crawld.universe.file_rows import own_url, rows_of
 from crawld.universe.findings import Findings
 from crawld.universe.plan import START_AT, HostPlan, UniversePlan
@@ -52,10 +53,14 @@ def check_replicas(
         shown_at, host = shown.get(url), _host(url)
         if shown_at is None or shown_at - START_AT > at_s - COMPARED_S or not copies[url]:
             continue  # it was never visited, or not compared yet
-        own = revisions_of(connection, url, max(copies[url])[1])
+        held = max(copies[url])[1]
+        own, text = revisions_of(connection, url, held), _text(connection, held, host)
         twin, lost_at = url.replace(host, twins[host], 1), -math.inf
         for at, number in sorted(copies[twin]):
-            has_it = own & revisions_of(connection, twin, number)
+            # Two edits of the twin may lead to a text that it never had under its first number.
+            has_it = own & revisions_of(connection, twin, number) or text == _text(
+                connection, number, twins[host]
+            )
             lost_at = math.inf if has_it else min(lost_at, at)
         if shown_at > lost_at + LAG_S:
             what = f"{url} was seen at {shown_at - START_AT:.0f}, and its twin without its text"
@@ -80,6 +85,11 @@ def _twins(plan: UniversePlan) -> dict[str, str]:
 def _resting(connection: apsw.Connection) -> list[str]:
     pages = rows_of(connection, "pages")
     return [row["url"] for row in pages if row["state"] == PageState.SUSPENDED]
+
+
+def _text(connection: apsw.Connection, version_id: int, host: str) -> bytes:
+    """Return a stored body without the name of its host."""
+    return (read_body(connection, version_id) or b"").replace(host.encode(), b"")
 
 
 def _host(url: str) -> str:

@@ -98,6 +98,17 @@ def test_a_text_that_the_twin_has_again_agrees(broken):
     assert broken(own, [(100.0, 0), (LOST_S, 1), (LOST_S + 600.0, UNDONE)]) == []
 
 
+@pytest.mark.parametrize(("text", "invariants"), [(1, []), (0, ["replica_rests"])])
+def test_a_text_that_the_twin_has_under_a_number_of_its_own_agrees(
+    broken, monkeypatch, text, invariants
+):
+    def apart(connection, url, version_id):
+        return {(url, read_body(connection, version_id))}
+
+    monkeypatch.setitem(globals(), "revisions_of", apart)
+    assert broken([(LOST_S + 90.0, text)]) == invariants
+
+
 def test_a_page_that_is_visited_may_differ(broken):
     assert broken([(LOST_S + 90.0, 0)], state="visited") == []
 
