@@ -178,18 +178,13 @@ def retry_wait_s(
         has_copy: whether the page has been read before.
     """
     steps = min(failure_count - 1, 32)
-    if retry_after_s is not None:
-        told = failure in HOST_TROUBLE
-        grown_s = (
-            RETRY_TOLD_BASE_S * 2.0**steps
-            if told
-            else retry_wait_s(failure, failure_count, has_copy=has_copy)
-        )
-        return max(retry_after_s, min(grown_s, RETRY_MAX_S) if told else grown_s)
     if failure in TRANSIENT:
-        return float(min(RETRY_BASE_S * 2.0**steps, RETRY_MAX_S))
-    base_s = KNOWN_RETRY_BASE_S if has_copy else PERSISTENT_RETRY_BASE_S
-    return float(min(base_s * 2.0**steps, PERSISTENT_RETRY_MAX_S))
+        told = retry_after_s is not None and failure in HOST_TROUBLE
+        base_s, most_s = RETRY_TOLD_BASE_S if told else RETRY_BASE_S, RETRY_MAX_S
+    else:
+        base_s = KNOWN_RETRY_BASE_S if has_copy else PERSISTENT_RETRY_BASE_S
+        most_s = PERSISTENT_RETRY_MAX_S
+    return float(max(retry_after_s or 0.0, min(base_s * 2.0**steps, most_s)))
 
 
 def lost_requisite_wait_s(gone_count: int) -> float:

@@ -106,8 +106,7 @@ def plot_lines(
             axes.set(xscale="log", yscale="log")
         axes.grid(visible=True, alpha=0.3)
         axes.legend(loc="best", fontsize="small")
-        figure.savefig(path, format="svg", metadata={"Date": None})
-        plt.close(figure)
+        _write(plt, figure, path)
 
 
 def plot_panels(
@@ -137,8 +136,7 @@ def plot_panels(
             each.set_ylim(bottom=0)
             each.grid(visible=True, alpha=0.3)
         axes[-1].set_xlabel(x_label)
-        figure.savefig(path, format="svg", metadata={"Date": None})
-        plt.close(figure)
+        _write(plt, figure, path)
 
 
 class EventRow(NamedTuple):
@@ -190,8 +188,13 @@ def plot_events(
         axes.set_title(title, fontsize="medium")
         if any(marks.values()):
             figure.legend(fontsize="small", loc="outside lower center", ncols=len(marks))
-        figure.savefig(path, format="svg", metadata={"Date": None})
-        plt.close(figure)
+        _write(plt, figure, path)
+
+
+def _write(plt: Any, figure: Any, path: Path) -> None:  # noqa: ANN401 (matplotlib is optional)
+    """Write a figure as SVG and close it."""
+    figure.savefig(path, format="svg", metadata={"Date": None})
+    plt.close(figure)
 
 
 def _number(value: object) -> float:

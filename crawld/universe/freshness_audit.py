@@ -12,6 +12,7 @@ from typing import Final
 
 from crawld.universe.change_audit import Truth
 from crawld.universe.findings import Findings
+from crawld.universe.intervals import IntervalCount
 from crawld.universe.plan import START_AT, FaultKind, HostPlan, UniversePlan
 from crawld.universe.simulated_host import USELESS
 
@@ -29,15 +30,11 @@ _MISLEADING: Final = (*USELESS, FaultKind.SOFT_404, FaultKind.LOOP)
 """Faults after which the daemon may rightly hold a copy that is none of the site's pages."""
 
 
-class FreshnessAudit:
-    """Compares what is stated with what is true.
-
-    Attributes:
-        claims, covered: number of intervals, and of those that held the truth.
-        width: sum of their widths.
-    """
+class FreshnessAudit(IntervalCount):
+    """Compares what is stated with what is true."""
 
     def __init__(self, plan: UniversePlan, found: Findings, hosts: Mapping[str, Truth]) -> None:
+        super().__init__()
         self._found = found
         self._hosts = hosts
         self._judged = {host.name: host for host in plan.hosts if not plan.steps and is_plain(host)}
@@ -47,8 +44,6 @@ class FreshnessAudit:
         self._held: defaultdict[str, defaultdict[int, list[tuple[float, int]]]]
         self._held = defaultdict(lambda: defaultdict(list))
         self._told_at: defaultdict[str, float] = defaultdict(float)
-        self.claims = self.covered = 0
-        self.width = 0.0
 
     def served(self, host: str, page: int, revision: int, at_s: float) -> None:
         """Note the revision of a page that the daemon holds from now on."""
@@ -90,20 +85,13 @@ class FreshnessAudit:
         self._told_at[host] = at
         truth = self._hosts[host]
         fresh = sum(truth.revision(page, at_s) == number for page, number in held.items())
-        self.claims += 1
-        self.covered += low <= fresh / len(held) <= high
-        self.width += high - low
+        self.add(low, high, fresh / len(held))
 
     def check(self, at_s: float) -> None:
         """Check at the end of a universe how often the truth was in the interval."""
         if self.claims >= LEAST_CLAIMS and self.covered < LEAST_SHARE * self.claims:
             what = f"the truth was in {self.covered} of {self.claims} intervals"
             self._found.add("freshness_interval", at_s, what)
-
-    def as_json(self) -> dict[str, object]:
-        """Return the counts, and the mean width; null: nothing was stated."""
-        mean_width = self.width / self.claims if self.claims else None
-        return {"claims": self.claims, "covered": self.covered, "mean_width": mean_width}
 
 
 def is_plain(host: HostPlan) -> bool:

@@ -19,6 +19,7 @@ from crawld.store.changes import audit as audit_rows
 from crawld.universe.change_audit import Truth
 from crawld.universe.findings import Findings
 from crawld.universe.freshness_audit import is_plain
+from crawld.universe.intervals import IntervalCount
 from crawld.universe.plan import HostPlan, UniversePlan
 
 LEAST_AUDITS: Final = 20
@@ -57,15 +58,11 @@ class _Copies:
     time_s: float = 0.0
 
 
-class MeasuredFreshness:
-    """Compares what audits have measured with what is true.
-
-    Attributes:
-        claims, covered: number of intervals, and of those that held the truth.
-        width: sum of their widths.
-    """
+class MeasuredFreshness(IntervalCount):
+    """Compares what audits have measured with what is true."""
 
     def __init__(self, plan: UniversePlan, found: Findings, hosts: Mapping[str, Truth]) -> None:
+        super().__init__()
         self._found = found
         self._hosts = hosts
         is_steady = not (plan.steps or plan.requests or plan.disk or plan.quiet_minutes)
@@ -74,8 +71,6 @@ class MeasuredFreshness:
         }
         self._audits: dict[str, AuditResult] = {}
         self._is_alive = False
-        self.claims = self.covered = 0
-        self.width = 0.0
 
     def served(self, host: str, page: int, revision: int, at_s: float) -> None:
         """Note the revision of a page that the daemon holds from now on."""
@@ -136,19 +131,11 @@ class MeasuredFreshness:
             if audited.count < LEAST_AUDITS or audited.unknown or not copies.time_s:
                 continue
             share = copies.share_s / copies.time_s
-            low, high = audited.interval
-            self.claims += 1
-            self.covered += low <= share <= high
-            self.width += high - low
+            self.add(*audited.interval, share)
             low, high = wilson_interval(audited.fresh, audited.count, CERTAIN)
             if not low <= share <= high:
                 what = f"{audited.fresh} of {audited.count} audits fresh, in truth {share:.3f}"
                 self._found.add("measured_freshness", at_s, f"{host}: {what}")
-
-    def as_json(self) -> dict[str, object]:
-        """Return the counts, and the mean width; null: nothing was measured."""
-        mean_width = self.width / self.claims if self.claims else None
-        return {"claims": self.claims, "covered": self.covered, "mean_width": mean_width}
 
 
 def _is_measured(plan: UniversePlan, host: HostPlan) -> bool:

@@ -14,6 +14,8 @@ from crawld.universe.plan import EndKind, UniversePlan
 MOST_HOSTS: Final = 40
 """Hosts that are drawn; a plan may have thousands."""
 
+_ENDS: Final = frozenset(EndKind)
+
 TICKS: Final = 1_000
 """Places of a row: more requests than an eye can tell apart are one tick."""
 
@@ -36,7 +38,7 @@ class Timeline:
             self._requests_s[fact].append(float(at_s))
         elif kind == "violation":
             self._violations_s.append(float(at_s))
-        elif kind in set(EndKind):
+        elif kind in _ENDS:
             self._ends_s.append(float(at_s))
 
     def plot(self, plan: UniversePlan, path: Path) -> None:

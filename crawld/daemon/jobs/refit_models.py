@@ -279,9 +279,6 @@ def _refit_table(
     for name in ("rate", "prior_shape", "prior_exposure_s"):
         moved |= np.abs(after[name] - before[name]) > MIN_CHANGE * np.abs(before[name])
     places = np.flatnonzero(moved)
-    former = table.former
-    if former:
-        former = {at: former[place] for at, place in enumerate(places.tolist()) if place in former}
     models = MovedModels(
         np.frombuffer(table.page_ids, np.int64)[places],
         before[places],
